@@ -1,7 +1,8 @@
 """Train a compiled model further in PyTorch, read the weights back, and look at the changes.
 
 The model computes the fraction of "x" among the tokens so far. All weights are trained until it counts "a" as half an
-"x". The result is a CompiledModel with labels. It is not certified, but it can be run, drawn and compared.
+"x". The result is a CompiledModel with labels, whose weights are not the compiler's own. It can be run, drawn and
+compared.
 Needs PyTorch: pip install 'tracr[torch]'.
 """
 

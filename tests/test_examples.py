@@ -27,7 +27,7 @@ TELLING = {
     "paper_figures": ["frac_prevs.pdf: 9.2 by 3.5 inches", "shuffle_dyck2.pdf", "compiler_overview.pdf"],
     "in_jax": ["noise 1e-06    1000 of 1000 copies are right", "noise 0.001       0 of 1000 copies are right"],
     "in_onnx": ["())(   PTFF", "level 1)\nall 363 inputs compared, padded and unpadded: all agree"],
-    "in_torch": ["level 1, not certified)", "is_x before 0.0 1.0 0.0", "[0.0] on ['a']"],
+    "in_torch": ["level 1, changed weights)", "is_x before 0.0 1.0 0.0", "[0.0] on ['a']"],
     "in_transformer_lens": [
         "attn.0   1.00   writes induction",
         "hook_k_input   0.50   reads tokens:bos, tokens:pad, before",

@@ -47,6 +47,7 @@ ORDER = (
     "zoo",
     "ground_truth",
     "saving",
+    "certificate",
     "adapters",
     "viz",
     "compress datasets natural",

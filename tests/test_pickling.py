@@ -35,7 +35,7 @@ VARIANTS = {
     "noisy": lambda model: model.with_noise(1e-9),
     "with layer norms": lambda model: model.with_layer_norm(),
     "rotated with layer norms": lambda model: model.with_layer_norm().rotated(2),
-    "not certified": lambda model: with_other_weights(model, model.parameters.map(lambda w: 2 * w)),
+    "changed weights": lambda model: with_other_weights(model, model.parameters.map(lambda w: 2 * w)),
 }
 
 
@@ -48,7 +48,7 @@ def assert_same_model(model: tracr.DesignedModel, other: tracr.DesignedModel) ->
     assert type(other) is type(model)
     assert other.options == model.options
     assert other.residual == model.residual
-    assert other.certified == model.certified
+    assert other.own_weights == model.own_weights
     assert type(other) is type(model)
     assert other.variant.steps == model.variant.steps
     assert np.array_equal(other.directions, model.directions)

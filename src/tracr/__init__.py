@@ -16,6 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tracr.errors import (
+    CertificateError,
     CompileError,
     EvaluationError,
     ExpressionError,
@@ -43,6 +44,7 @@ from tracr.version import __version__ as __version__
 __all__ = [
     "OPTIONS",
     "PASSES",
+    "CertificateError",
     "CompileError",
     "CompiledModel",
     "CompressedModel",

@@ -14,6 +14,7 @@
         IdError         ... given as ids
       FormatError       a saved model that cannot be read, or a model that cannot be written
         WriteError      ... because the disk is full or read-only
+      CertificateError  a model that the checker rejects, where an accepted one is needed
       PrecisionError    a number format in which the model is not proved to be right
       NotAdmitted       a trained model whose mechanism was not measured to be the known one
       MissingExtra      an optional library that is not installed
@@ -29,6 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = [
+    "CertificateError",
     "CompileError",
     "Diagnostic",
     "EvaluationError",
@@ -196,6 +198,10 @@ class PrecisionError(TracrError, ValueError):
 
 class NotAdmitted(TracrError):
     """A trained model whose mechanism was not measured to be the known one: it has no truth."""
+
+
+class CertificateError(TracrError, ValueError):
+    """A model that the checker rejects, where an accepted one is needed."""
 
 
 class MissingExtra(TracrError, ImportError):

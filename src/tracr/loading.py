@@ -30,7 +30,8 @@ def load(
             another version of the compiler wrote.
         max_parameters: the largest model to load.
 
-    A compressed model is loaded as one, and so are twins and learned models (`tracr.natural`).
+    A compressed model is loaded as one, and so are twins and learned models (`tracr.natural`). The certificate of a
+    compiled model, if the folder has one, is `model.certificate`; one that belongs to other files is refused.
 
     Raises a `FormatError` for files that are damaged, tampered with or of another format version; no code is run.
     """
@@ -60,6 +61,7 @@ def load(
 def _compiled(path: Path, recompile: bool, max_parameters: int) -> DesignedModel:
     """A compiled model, in its own folder, in a GPT-2 checkpoint or in an .onnx file."""
     from tracr.adapters.huggingface import checkpoint  # imported only when used: needs safetensors
+    from tracr.certificate.saving import read_certificate
     from tracr.saving.models import naming, read_folder
 
     if not os.path.isdir(path) and path.suffix != ".onnx":
@@ -69,6 +71,12 @@ def _compiled(path: Path, recompile: bool, max_parameters: int) -> DesignedModel
             return adapter("onnx").from_onnx(path, recompile, max_parameters)  # type: ignore[no-any-return]
         if checkpoint.is_checkpoint(path):
             model = read_folder(path / checkpoint.FOLDER, recompile, max_parameters)
-            return model if recompile or checkpoint.is_unchanged(path) else checkpoint.as_changed(model, path)
-        checkpoint.refuse_stranger(path)
-        return read_folder(path, recompile, max_parameters)
+            if not recompile and not checkpoint.is_unchanged(path):
+                return checkpoint.as_changed(model, path)
+            path = path / checkpoint.FOLDER
+        else:
+            checkpoint.refuse_stranger(path)
+            model = read_folder(path, recompile, max_parameters)
+        if not recompile:
+            read_certificate(model, path)
+        return model

@@ -1,4 +1,4 @@
-"""Weights of a checkpoint that were trained further come back, with their labels and without a certificate."""
+"""Weights of a checkpoint that were trained further come back, with their labels, as changed weights."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_trained_weights_come_back(tmp_path: Path, name: str, causal: bool) -> N
     model.save_pretrained(folder, numbers="column")
     retrain(folder, 0.01)
     trained = load_compiled(folder)
-    assert not trained.certified
-    assert "not certified" in repr(trained)
+    assert not trained.own_weights
+    assert "changed weights" in repr(trained)
     assert trained.residual.labels == model.residual.labels
     assert [str(edge) for edge in trained.ground_truth.edges()] == [str(edge) for edge in model.ground_truth.edges()]
     tokens = [*example.vocab][: max(3, model.vocabulary.shortest)]
@@ -63,17 +63,17 @@ def test_trained_weights_come_back(tmp_path: Path, name: str, causal: bool) -> N
     assert not np.allclose(got, model.logits(ids), atol=1e-3)
     trained.save(tmp_path / "saved")
     again = load_compiled(tmp_path / "saved")
-    assert not again.certified
+    assert not again.own_weights
     np.testing.assert_array_equal(again.logits(ids, dtype=np.float64), got)
 
 
-def test_weights_that_were_only_saved_again_are_certified(tmp_path: Path) -> None:
+def test_weights_that_were_only_saved_again_are_its_own(tmp_path: Path) -> None:
     """transformers writes another config.json, and the same weights."""
     model = compile_quietly(EXAMPLES["sort"].program, EXAMPLES["sort"].vocab, 4)
     model.save_pretrained(tmp_path / "sort")
     retrain(tmp_path / "sort", 0.0)
     again = load_compiled(tmp_path / "sort")
-    assert again.certified
+    assert again.own_weights
     assert again([3, 1, 2]) == model([3, 1, 2])
 
 

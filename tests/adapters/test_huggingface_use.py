@@ -65,13 +65,13 @@ def test_pipelines_keep_spaces(tmp_path: Path, vocab: Any, prompt: str, full: st
 
 
 def test_a_model_fine_tuned_in_transformers_comes_back(tmp_path: Path) -> None:
-    """Saved unchanged it is certified; trained, it has transformers' logits, the labels, and no certificate."""
+    """Saved unchanged it has its own weights; trained, it has transformers' logits and the labels."""
     folder = tmp_path / "model"
     model = induction(folder, "abc")
     tuned = transformers.AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     tuned.save_pretrained(folder)
-    assert load_compiled(folder).certified
+    assert load_compiled(folder).own_weights
     inputs = tokenizer("a b c a", return_tensors="pt")
     optimiser = torch.optim.AdamW(tuned.parameters(), lr=1e-3)
     for _ in range(3):
@@ -80,7 +80,7 @@ def test_a_model_fine_tuned_in_transformers_comes_back(tmp_path: Path) -> None:
         optimiser.step()
     tuned.save_pretrained(folder)
     trained = load_compiled(folder)
-    assert not trained.certified
+    assert not trained.own_weights
     assert trained.residual.labels == model.residual.labels
     with torch.no_grad():
         wanted = tuned.eval()(**inputs).logits.numpy()

@@ -59,12 +59,12 @@ def test_hooks_see_every_activation() -> None:
 
 
 def test_trained_parameters_come_back() -> None:
-    """A changed tree becomes a model that is not certified; an unchanged one stays certified."""
+    """A changed tree becomes a model with changed weights; an unchanged one keeps its own."""
     _, params = MODEL.to_jax()
-    assert MODEL.with_weights(params).certified
+    assert MODEL.with_weights(params).own_weights
     changed = {**params, "unembed.W_U": params["unembed.W_U"] * 0.5}
     back = MODEL.with_weights(changed)
-    assert not back.certified
+    assert not back.own_weights
     assert back.logits(back.encode("xx"))[0, 1:, 0].tolist() == [0.5, 0.5]
 
 

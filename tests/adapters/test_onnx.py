@@ -55,10 +55,10 @@ def test_activations_have_their_names(path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_it_is_read_back(tmp_path: Path, dtype: str) -> None:
-    """With labels, graph and program; certified, and float64 again."""
+    """With labels, graph and program; its own weights, and float64 again."""
     MODEL.to_onnx(tmp_path / "model.onnx", dtype=dtype)
     loaded = load_compiled(tmp_path / "model.onnx")
-    assert loaded.certified
+    assert loaded.own_weights
     assert loaded.residual.labels == MODEL.residual.labels
     for (name, array), (_, back) in zip(MODEL.parameters.named(), loaded.parameters.named(), strict=True):
         assert np.array_equal(array, back), name
@@ -66,7 +66,7 @@ def test_it_is_read_back(tmp_path: Path, dtype: str) -> None:
 
 
 def test_edited_weights_are_read_back_as_such(path: Path) -> None:
-    """Weights changed in the file make a model that is not certified."""
+    """Weights changed in the file make a model with changed weights."""
 
     def swap(proto: Any) -> None:
         (tensor,) = [tensor for tensor in proto.graph.initializer if tensor.name == "unembed.W_U"]
@@ -75,11 +75,11 @@ def test_edited_weights_are_read_back_as_such(path: Path) -> None:
 
     edit(path, swap)
     loaded = load_compiled(path)
-    assert not loaded.certified
+    assert not loaded.own_weights
     assert loaded("abc") == ["c", "a", "b"]
     assert load_compiled(path, recompile=True)("abc") == ["c", "b", "a"]
     loaded.to_onnx(path)
-    assert not load_compiled(path).certified
+    assert not load_compiled(path).own_weights
 
 
 def test_what_is_not_ours_is_refused(path: Path, tmp_path: Path) -> None:

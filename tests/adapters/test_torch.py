@@ -99,13 +99,13 @@ def test_it_can_be_exported(model: Any) -> None:
 
 
 def test_training_moves_the_model_and_it_comes_back(tmp_path: Path) -> None:
-    """Trained to another function, saved and loaded: same labels, not certified, and it computes the other function."""
+    """Trained to another function, saved and loaded: same labels, changed weights, the other function."""
     module = FRACTION.to_torch(dtype="float64")
     inputs = [list(xs) for xs in ("x", "xa", "ab", "axbx", "xxab", "bbxa")]
     ids = module.encode(inputs)
     real = ids[:, 1:] != FRACTION.vocabulary.pad_id
     target = FRACTION.to_torch(dtype="float64", trainable=False)(ids)[:, 1:, 0] / 2
-    assert module.to_compiled().certified
+    assert module.to_compiled().own_weights
     optimiser = torch.optim.Adam([module.unembed.W_U], lr=0.05)
     for _ in range(200):
         optimiser.zero_grad()
@@ -114,7 +114,7 @@ def test_training_moves_the_model_and_it_comes_back(tmp_path: Path) -> None:
         optimiser.step()
     module.save(tmp_path / "trained")
     loaded = load_compiled(tmp_path / "trained")
-    assert not loaded.certified
+    assert not loaded.own_weights
     assert loaded.residual.labels == FRACTION.residual.labels
     logits = loaded.logits(loaded.encode(inputs), np.float64)[:, 1:, 0]
     np.testing.assert_allclose(logits[real.numpy()], target[real].numpy(), atol=1e-2)

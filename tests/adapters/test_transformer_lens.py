@@ -259,16 +259,16 @@ def test_the_cache_can_be_decomposed() -> None:
 
 
 def test_weights_come_back_from_both() -> None:
-    """Unchanged weights are certified, changed ones are not."""
+    """Unchanged weights are its own, changed ones are not."""
     model = compiled("sort", False)
     module = model.to_transformer_lens()
-    assert module.to_compiled().certified
+    assert module.to_compiled().own_weights
     with torch.no_grad():
         module.blocks[0].mlp.b_out += 1e-3
-    assert not module.to_compiled().certified
+    assert not module.to_compiled().own_weights
     bridge = model.to_transformer_lens(bridge=True)
     scale = bridge.cfg.d_head**0.5
-    assert model.with_weights(bridge.tl_parameters(), attn_scale=scale).certified
+    assert model.with_weights(bridge.tl_parameters(), attn_scale=scale).own_weights
 
 
 def test_numerical_outputs_and_no_layers() -> None:
@@ -292,4 +292,4 @@ def test_the_format_of_older_versions() -> None:
     assert not old.load_state_dict(weights, strict=False).unexpected_keys
     ids = torch.tensor(model.encode("abc"))
     assert model.values(old(ids), ids) == [["c", "b", "a"]]
-    assert model.with_weights(old.state_dict(), attn_scale=old.cfg.d_head**0.5).certified
+    assert model.with_weights(old.state_dict(), attn_scale=old.cfg.d_head**0.5).own_weights

@@ -137,17 +137,17 @@ def test_exports_work_or_are_refused_with_a_sentence(model: RunnableModel, tmp_p
         assert works(model, name, given.get(name, ())) != "absent"
 
 
-def test_certified_models_have_the_compilers_weights(model: RunnableModel) -> None:
-    """Certified, and no variant: the weights are those of the compilation. A compressed model is never certified."""
-    assert model.verify().certified == model.certified
+def test_own_weights_are_those_of_the_compilation(model: RunnableModel) -> None:
+    """Own weights, and no variant: those of the compilation. A compressed model never has them."""
+    assert model.verify().own_weights == model.own_weights
     if not isinstance(model, DesignedModel):
-        assert not model.certified
+        assert not model.own_weights
         return
-    if model.certified and not model.variant.steps:
+    if model.own_weights and not model.variant.steps:
         for (name, one), (_, other) in zip(model.parameters.named(), model.plain.parameters.named(), strict=True):
             assert np.allclose(one, other, rtol=0, atol=1e-12), name
     assert isinstance(model.plain, CompiledModel)
-    assert model.plain.certified
+    assert model.plain.own_weights
     assert model.plain.variant.steps == ()
     assert model.plain.verify()
 
@@ -175,7 +175,7 @@ def test_a_compressed_model_has_a_compiled_one_and_is_none() -> None:
     small = tracr.compress(model, method="exact")
     assert small.compiled is model
     assert not isinstance(small, CompiledModel)
-    assert not small.certified
+    assert not small.own_weights
     assert small.directions.shape == (model.d_model, small.d_model)
     for name in ("rotated", "with_noise", "with_layer_norm", "ground_truth", "explore", "figure", "save_pretrained"):
         assert not hasattr(small, name)
@@ -192,7 +192,7 @@ def test_a_wrong_compressed_model_says_where_it_is_wrong() -> None:
     assert not found
     assert found.counterexample is not None
     assert found.counterexample.variable is None
-    assert "not certified" in str(found)
+    assert "not the compiler's own" in str(found)
     assert "residual stream" not in str(found)
     assert "first wrong variable" not in found._repr_html_()
     assert "activations" in small.run("ab")._repr_html_()

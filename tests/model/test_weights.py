@@ -29,10 +29,10 @@ def edited() -> tracr.DesignedModel:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_compilers_own_weights_stay_certified(dtype: Any) -> None:
+def test_the_compilers_own_weights_stay_its_own(dtype: Any) -> None:
     """As they are, or rounded to float32: the float64 weights are kept."""
     same = MODEL.with_weights(weights(dtype))
-    assert same.certified
+    assert same.own_weights
     assert all((a == b).all() for (_, a), (_, b) in zip(same.parameters.named(), MODEL.parameters.named(), strict=True))
 
 
@@ -42,21 +42,21 @@ def test_filled_up_layers_are_cut_to_size(name: str) -> None:
     example = programs.EXAMPLES[name]
     model = compile_quietly(example.program, example.vocab, example.max_seq_len)
     d_head = uniform(model.parameters).layers[0].b_Q.shape[1] if model.n_layers else 1
-    assert model.with_weights(dict(uniform(model.parameters).named())).certified
-    assert model.with_weights(lens_weights(model), attn_scale=d_head**0.5).certified
+    assert model.with_weights(dict(uniform(model.parameters).named())).own_weights
+    assert model.with_weights(lens_weights(model), attn_scale=d_head**0.5).own_weights
 
 
 def test_edited_weights_run_and_are_marked() -> None:
     """The model computes what the weights say, and every report says that they are not the compiler's."""
     model = edited()
-    assert not model.certified
+    assert not model.own_weights
     assert model("aab") == [1, 1, 2]
-    assert repr(model).endswith("level 1, not certified)")
+    assert repr(model).endswith("level 1, changed weights)")
     found = model.verify()
     assert not found
-    assert not found.certified
-    assert "not certified" in str(found)
-    assert "not certified" not in str(MODEL.verify())
+    assert not found.own_weights
+    assert "not the compiler's own" in str(found)
+    assert "not the compiler's own" not in str(MODEL.verify())
 
 
 def test_edited_weights_keep_their_labels() -> None:
@@ -67,7 +67,7 @@ def test_edited_weights_keep_their_labels() -> None:
     assert model.ground_truth.to_json() == MODEL.ground_truth.to_json()
     assert model.ground_truth.model is model
     assert model.verify()
-    assert str(model.verify()).endswith("with weights that are not the compiler's own (not certified): all agree")
+    assert str(model.verify()).endswith("with weights that are not the compiler's own: all agree")
     with pytest.raises(tracr.TracrError, match="not the compiler's own"):
         model.ground_truth.minimal(data=["ab", "ba"])
 
@@ -76,11 +76,11 @@ def test_edited_weights_are_saved_as_such(tmp_path: Path) -> None:
     """Saved and loaded they are still edited; `recompile` gives the compiler's own."""
     edited().save(tmp_path / "model")
     loaded = load_compiled(tmp_path / "model")
-    assert not loaded.certified
+    assert not loaded.own_weights
     assert loaded("aab") == [1, 1, 2]
     assert loaded.residual.labels == MODEL.residual.labels
     again = load_compiled(tmp_path / "model", recompile=True)
-    assert again.certified
+    assert again.own_weights
     assert again("aab") == [2, 2, 1]
 
 

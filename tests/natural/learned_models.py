@@ -30,5 +30,5 @@ def unlearned(model: tracr.CompiledModel, seed: int = 0, width: int | None = Non
     rotation = None
     if width is not None:
         rotation = np.linalg.qr(rng.normal(size=(width, width)))[0][: model.d_model].astype(np.float32)
-    verified = Verification(3, False, 1, None, certified=False, assumptions=("none",), interpreted=2, apart=1)
+    verified = Verification(3, False, 1, None, own_weights=False, assumptions=("none",), interpreted=2, apart=1)
     return LearnedModel(model, assembled(model, weights, spans), parts, spans, verified, 0.02, seed, rotation)

@@ -111,7 +111,7 @@ def test_cards_say_what_is_known(tmp_path: Path) -> None:
 def test_what_twins_cannot_do_is_refused(tmp_path: Path) -> None:
     """With what to do instead; unknown names are plain errors."""
     twin = untrained(STUDENTS["hist"])
-    for name in ("explore", "figure", "residual", "variables", "rotated", "certified", "source"):
+    for name in ("explore", "figure", "residual", "variables", "rotated", "own_weights", "source"):
         with pytest.raises(Unavailable, match=f"a twin has no {name}: ") as caught:
             getattr(twin, name)
         assert caught.value.diagnostic.hint

@@ -103,12 +103,12 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> DesignedModel
             f"{path} was not written by model.to_onnx: {type(error).__name__}: {error}",
             hint="write it with model.to_onnx",
         ) from None
-    model, certified = read_model(program, tables, weights, recompile, max_parameters)
+    model, own_weights = read_model(program, tables, weights, recompile, max_parameters)
     if recompile:
         return model
     held = {name: weights.get(name, array) for name, array in model.parameters.named()}  # empty arrays are not stored
     loaded = with_weights(model, held)
-    return loaded if certified else with_other_weights(loaded, loaded.parameters)
+    return loaded if own_weights else with_other_weights(loaded, loaded.parameters)
 
 
 def _unchanged(graph: OnnxGraph, tensor: str, to: str) -> str:

@@ -180,7 +180,7 @@ class TorchModel(nn.Module):
         return self.compiled.values(logits, ids)
 
     def to_compiled(self) -> DesignedModel:
-        """The model with the present weights; not certified if they were changed."""
+        """The model with the present weights; `own_weights` is false if they were changed."""
         return self.compiled.with_weights(self.state_dict())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:

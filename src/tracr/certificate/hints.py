@@ -18,7 +18,7 @@ from tracr.craft.variables import Variable
 from tracr.ir.ops import Aggregation, Lookup, PairLookup, SumLookup
 from tracr.ir.ops import Linear as LinearOp
 from tracr.ir.program import Program
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 
 __all__ = ["hints"]
 
@@ -26,13 +26,13 @@ FIRST = 100_000  # the number of the first variable that the program lacks
 Owner = int | str
 
 
-def hints(model: CompiledModel) -> dict[str, Any]:
+def hints(model: DesignedModel) -> dict[str, Any]:
     """The hints for a compiled model."""
     return _Hints(model).found()
 
 
 class _Hints:
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: DesignedModel) -> None:
         self.model = model
         self.program: Program = model.program
         self.by_label = {node.label: node.id for node in self.program.sops.values()}

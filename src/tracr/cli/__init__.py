@@ -6,6 +6,7 @@ inputs.py         reads tokens and vocabularies from the words typed
 options.py        the arguments and options shared by several commands
 commands.py       list, passes, run, show, info, verify
 compiling.py      compile
+certifying.py     certify: the checker's verdict on a model, and probes of backends
 watching.py       prints the program between passes, for compile
 text.py           repl and fmt; the interpreter itself is in repl/
 sampling.py       sample: datasets of random programs
@@ -45,6 +46,7 @@ LIBRARIES = ("lark", "rich", "safetensors", "tqdm", "typer")  # dependencies tha
 @cache
 def _commands() -> typer.Typer:
     """The commands, registered."""
+    from tracr.cli.certifying import certify
     from tracr.cli.checkpoints import huggingface
     from tracr.cli.commands import app
     from tracr.cli.compressing import compress_program, sweep_programs
@@ -63,6 +65,7 @@ def _commands() -> typer.Typer:
     app.command("draw", context_settings=TOKENS)(draw)
     for command in (repl, fmt):
         app.command()(command)
+    app.command("certify")(certify)
     app.command("huggingface")(huggingface)
     app.command("compress")(compress_program)
     app.command("sweep")(sweep_programs)

@@ -230,11 +230,11 @@ def info(
     dtype: Dtype = None,
     as_json: Json = False,
 ) -> None:
-    """Describe the model of PROGRAM: sizes and components.
+    """Describe the model of PROGRAM: sizes, components and the verdict of the checker.
 
     Example: tracr info sort --json
     """
-    from tracr.cli.description import summary
+    from tracr.cli.description import certificate_json, summary
     from tracr.cli.screen import show_info, waiting
 
     passes = switches(switched_on, switched_off)
@@ -243,7 +243,7 @@ def info(
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
     if as_json:
-        print_json(summary(model, found.name))
+        print_json({**summary(model, found.name), "certificate": certificate_json(model)})
     else:
         show_info(model, found.name, found.description)
 

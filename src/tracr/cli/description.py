@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from tracr.ir.circuit import Component
     from tracr.model.designed import DesignedModel
 
-__all__ = ["Part", "as_json", "columns_json", "expected_outputs", "in_short", "parts", "sizes", "summary"]
+__all__ = [
+    "Part",
+    "as_json",
+    "certificate_json",
+    "columns_json",
+    "expected_outputs",
+    "in_short",
+    "parts",
+    "sizes",
+    "summary",
+]
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,14 @@ def summary(model: DesignedModel, name: str) -> dict[str, Any]:
             for dimension in model.residual
         ],
     }
+
+
+def certificate_json(model: DesignedModel) -> dict[str, Any] | None:
+    """The verdict that `tracr info --json` prints; None if the model is too large to be checked in passing."""
+    from tracr.certificate.certifying import shown_certificate
+
+    found = shown_certificate(model)
+    return None if found is None else found.as_json()
 
 
 def as_json(value: Value) -> Any:

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tracr.certificate.certifying import shown_certificate
 from tracr.cli.description import parts, sizes
 from tracr.model.interventions import folded
 from tracr.model.stream import Step, cell
@@ -189,6 +190,8 @@ def show_info(model: DesignedModel, name: str, description: str) -> None:
         facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
     for reason, labels in _not_kept(model).items():
         facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))
+    verdict = shown_certificate(model)
+    facts.add_row("certificate", Text(verdict.headline if verdict else f"not checked here: tracr certify {name}"))
     screen.print(facts)
     screen.print()
     table = plain_table("where", "size", "computes", "what")

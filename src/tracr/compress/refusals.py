@@ -7,6 +7,7 @@ from tracr.model.compiled import CompiledModel
 
 __all__ = ["refusal"]
 
+UNCHECKED = "the checker has no rules for projected weights"
 UNLABELLED = "its dimensions have no labels"
 LENGTHS = "compression can drop PAD, so it runs each input at its own length, which an export cannot do"
 WEIGHTS = "its weights are model.parameters, with their TransformerLens names; model.compiled can be exported"
@@ -17,6 +18,9 @@ REASONS = {
     "variables": ("its variables share dimensions", "see model.compiled.variables, and model.report()"),
     "ground_truth": ("its mechanism is not known", "see model.compiled.ground_truth, and model.report()"),
     "figure": (UNLABELLED, "draw model.compiled, or see tracr.compress.figures"),
+    **dict.fromkeys(
+        ("certify", "certificate", "certified"), (UNCHECKED, "certify model.compiled; model.verify() compares")
+    ),
     "labelled": (UNLABELLED, "model.compiled has a dimension per label"),
     "plain": ("it was not made by a change of basis", "model.compiled is the model it was made from"),
     "with_weights": ("its weights belong to a projection", "give model.compiled other weights and compress it"),

@@ -155,7 +155,7 @@ def task_of(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None = Non
         if not np.isfinite(wanted).all():
             raise InputError(
                 f"{output.name} has values that are not finite, so nothing can be compared",
-                hint="check that the model is certified; its weights may have been changed",
+                hint="check model.own_weights; the weights may have been changed",
             )
         outputs.append(OutputTarget(output.start, output.stop, categorical, wanted))
     return Task(network, ids, real, place.astype(np.int32), embedded, targets, tuple(outputs))

@@ -16,7 +16,7 @@ from tracr.caching import cached_property
 from tracr.craft.formats import FLOAT32, Format
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
-from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above
+from tracr.craft.numerics import CLEAN, LANES, Noise, U, dyadic_grid, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.nearness import CANCELLED
 from tracr.values import Value
@@ -259,13 +259,13 @@ def _sum_error(weights: Array, largest: float, span: float) -> Array:
     """Error of the sums over neurons of weights [neuron, output] times hidden values.
 
     A hidden value is the difference of two numbers up to `largest`, each rounded, and is at most `span` itself. The
-    error of a sum of k products up to P is that of the roundings of its partial sums; vectorised sums run in at least
-    16 lanes. One of the products may clear the slot's earlier contents, up to 1, to which the sum is added
+    error of a sum of k products up to P is that of the roundings of its partial sums; the sum is assumed to run in at
+    least `LANES` lanes. One of the products may clear the slot's earlier contents, up to 1, to which the sum is added
     (`residual/slot_reuse.py`).
     """
     count = (weights != 0).sum(axis=0) + 1
     total = weights.sum(axis=0)
-    return np.asarray(2 * U * total * largest + (7 + count / 16) * U * (total * span + 1))
+    return np.asarray(2 * U * total * largest + (7 + count / LANES) * U * (total * span + 1))
 
 
 def staircase(read: NumberRead, points: Array, table: Array, others: Others, soft: float = 0.0) -> Units:

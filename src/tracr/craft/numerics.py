@@ -19,6 +19,7 @@ from tracr.craft.formats import FLOAT32, Format
 __all__ = [
     "EXACT",
     "GAP",
+    "LANES",
     "Noise",
     "U",
     "dyadic_grid",
@@ -36,6 +37,15 @@ GAP = 256.0
 """Logits are 0 for selected keys and -GAP for the rest; `Options.gap` can replace it. BOS, the default, has -GAP/2.
 exp(-104) is already 0 in float32; therefore the weights of -128 and -256 are exactly 0. Powers of two are exact in
 every float format."""
+
+LANES = 16
+"""Assumed of backends where a bound says so: sums of products are computed in at least this many lanes."""
+
+RUN, ANY_ORDER = 64, 1_000
+"""Assumed of backends, only for more than `ANY_ORDER` keys: sums over keys are computed in runs of at most `RUN` terms.
+
+Bounds that name neither hold for sums in any order. The certificate (docs/certificate.md) assumes neither.
+"""
 
 CLEAN = 2e-6
 """A one-hot code whose hot coordinate is this close to 1 needs no clean-up."""
@@ -109,7 +119,7 @@ def mean_error(keys: int, largest: float, error: float) -> float:
     The weights 1/w have 3 roundings, their products with the values one more. When n equal terms are added up to S, the
     error of a step in the binade [b, 2b) is at most U b. With S = x b, 1 <= x < 2, there are n (x-1)/x such steps, and
     n/(2x) in the binade below with half the error, n/(4x) with a quarter, and so on. In all this is
-    U b n (x - 2/3)/x, at most 3/8 n U S.
+    U b n (x - 2/3)/x, at most 3/8 n U S. No other order of the sum has larger partial sums than one after another.
     """
     return error + (keys * 3 / 8 + 8) * U * largest
 
@@ -137,6 +147,9 @@ def leak(gap: float, keys: int) -> float:
 def share_error(keys: int) -> float:
     """Error of the attention BOS receives, c/(c+w): one exponential, a sum of w+1 positive terms, a division.
 
-    The bound is that of a sum in runs of at most 64 terms, as in vectorised sums.
+    In any order, the sum of c and w ones is off by U times the sum of all partial results. This is largest for a chain
+    that begins with c: c w + w(w+1)/2, relative to c + w at most 3/4 keys + 1/4 for w <= keys = c. Beyond `ANY_ORDER`
+    keys the shares are too close for this bound, and the sum is assumed to have runs of at most `RUN` terms.
     """
-    return (16 + min(keys, 64)) * U
+    any_order = 0.75 * keys + 1 if keys <= ANY_ORDER else 0.0
+    return (16 + max(min(keys, RUN), any_order)) * U

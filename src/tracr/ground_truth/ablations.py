@@ -59,7 +59,7 @@ def check_ablation_name(ablation: str) -> None:
 def check_ablation(truth: GroundTruth, ablation: str) -> None:
     """Refuse an unknown ablation, and a model whose edges are not known."""
     check_ablation_name(ablation)
-    if not truth.model.certified:
+    if not truth.model.own_weights:
         raise TracrError(
             "the weights are not the compiler's own, so other components may also write the dimensions of an edge",
             hint="ablate whole activations, with model.run(tokens, hook=...) or in TransformerLens",

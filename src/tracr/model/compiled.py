@@ -38,7 +38,7 @@ class CompiledModel(DesignedModel):
         return self
 
     @property
-    def certified(self) -> bool:
+    def own_weights(self) -> bool:
         """True: the weights are the compiler's own."""
         return True
 

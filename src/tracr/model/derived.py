@@ -65,6 +65,6 @@ class DerivedModel(RunnableModel):
         """None: the model has no layer norms."""
 
     @property
-    def certified(self) -> bool:
+    def own_weights(self) -> bool:
         """False: the weights are not the compiler's own."""
         return False

@@ -209,7 +209,7 @@ class DesignedModel(ModelMethods, RunnableModel):
         names = ", ".join(output.name for output in self.outputs)
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
         steps = "".join(f", {step}" for step in self.variant.steps)
-        note = "" if self.certified else ", not certified"
+        note = "" if self.own_weights else ", changed weights"
         stored = f", {self.options.dtype}" if self.options.format.short else ""
         return (
             f"{type(self).__name__}({names}: {layers}, {self.d_model} dimensions, "

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from tracr.certificate.certificate import Certificate
     from tracr.ground_truth.data import GroundTruth
     from tracr.model.designed import DesignedModel
     from tracr.model.run import Run
@@ -39,7 +40,9 @@ METHODS = {
     "with_weights": "tracr.model.weights:with_weights",
     "ground_truth": "tracr.ground_truth.wiring:ground_truth_of",
     "bounds": "tracr.compiler.optimal.bounds:bounds_of",
-    "save": "tracr.saving.models:save",
+    "save": "tracr.certificate.saving:save",
+    "certify": "tracr.certificate.certifying:certify",
+    "certificate": "tracr.certificate.certifying:certificate_of",
     "__reduce__": "tracr.saving.pickling:pickled",
     "save_pretrained": "tracr.adapters.huggingface.checkpoint:save_pretrained",
     "to_jax": "tracr.adapters:to_jax",
@@ -97,7 +100,7 @@ class ModelMethods:
                 `to_transformer_lens`, a parameter tree of `to_jax`. Layers may be filled up with zeros.
             attn_scale: the number by which the attention of the weights' origin divides its scores.
 
-        Unless the weights are the compiler's own, the result is no longer `certified`.
+        Unless these are the compiler's own weights, `own_weights` of the result is false.
         """
         return call("with_weights", self, weights, attn_scale)
 
@@ -106,12 +109,40 @@ class ModelMethods:
         """The mechanism as data: the model's components, and the variables that each passes to others."""
         return call("ground_truth", self)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+    def certify(self, arithmetic: str = "float32", padded: bool = True) -> Certificate:
+        """Prove that the weights compute the program on every input, with the independent checker `tracr_check`.
+
+        Args:
+            arithmetic: what the checker assumes of a backend: "float64", "float32", "float32-leak", "float32-fused",
+                "float16" or "bfloat16" (docs/certificate.md).
+            padded: prove it for inputs with any padding too.
+
+        The result says what is proved and assumed, or why no proof was found. It also works for changed weights.
+        """
+        return call("certify", self, arithmetic, padded)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The verdict of the last `certify`, or the one recorded in the folder that the model was loaded from."""
+        return call("certificate", self)
+
+    @property
+    def certified(self) -> bool:
+        """Whether the last `certify` accepted these weights; a verdict that was only read from a folder is not enough.
+
+        (`own_weights` says whether the weights are the compiler's.)
+        """
+        found = self.certificate
+        return found is not None and found.accepted and not found.recorded
+
+    def save(self, folder: str | Path, *, overwrite: bool = False, certificate: bool = False) -> None:
         """Write the model to a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back.
 
-        An existing folder is replaced if it is a saved model; any other folder is replaced only with `overwrite`.
+        An existing folder is replaced if it is a saved model; any other folder is replaced only with `overwrite`. With
+        `certificate`, the folder has the certificate too (made with `certify`, unless the model has an accepted one),
+        and `tracr-check FOLDER` can check it; a model that the checker rejects is then not saved.
         """
-        call("save", self, folder, overwrite=overwrite)
+        call("save", self, folder, overwrite=overwrite, certificate=certificate)
 
     def save_pretrained(
         self,

@@ -86,7 +86,7 @@ class RunnableModel(ABC):
 
     @property
     @abstractmethod
-    def certified(self) -> bool:
+    def own_weights(self) -> bool:
         """Whether the weights are the compiler's own, or those of a variant of them."""
 
     @abstractmethod

@@ -66,7 +66,7 @@ class Counterexample:
 class Verification:
     """The result of a comparison. True if at least one input was compared and nothing differs.
 
-    Weights that are not `certified`, that is not the compiler's own, may be wrong on inputs that were not compared.
+    Without `own_weights`, the weights are not the compiler's and may be wrong on inputs that were not compared.
     With `assumptions`, the compiled program merges numbers that the interpreter may distinguish. Therefore
     `interpreted` of the inputs were also run by the interpreter; on `apart` of them its output differs from the
     compiled program's.
@@ -76,7 +76,7 @@ class Verification:
     exhaustive: bool
     errors: int
     counterexample: Counterexample | None
-    certified: bool = True
+    own_weights: bool = True
     assumptions: tuple[str, ...] = ()
     interpreted: int = 0
     apart: int = 0
@@ -89,8 +89,8 @@ class Verification:
         text = f"{scope} {self.inputs:,} inputs compared, padded and unpadded"
         if self.errors:
             text += f", not counting {self.errors:,} on which the program raises"
-        if not self.certified:
-            text += ", with weights that are not the compiler's own (not certified)"
+        if not self.own_weights:
+            text += ", with weights that are not the compiler's own"
         if self.assumptions:
             text += f", under {len(self.assumptions)} assumption{'s' if len(self.assumptions) > 1 else ''}"
             asked = f"differs on {self.apart:,} of {self.interpreted:,} of them"
@@ -117,11 +117,11 @@ def verify(model: RunnableModel, budget: int, seed: int, progress: bool) -> Veri
             found, raised = _compare(model, codes)
             if found is not None:
                 done = compared + len(codes) - raised, False, errors + raised, found
-                return Verification(*done, model.certified, *assumed.result())
+                return Verification(*done, model.own_weights, *assumed.result())
             assumed.look_at(codes)
             compared, errors = compared + len(codes) - raised, errors + raised
             bar.advance(len(codes))
-    return Verification(compared, exhaustive, errors, None, model.certified, *assumed.result())
+    return Verification(compared, exhaustive, errors, None, model.own_weights, *assumed.result())
 
 
 class _Assumed:

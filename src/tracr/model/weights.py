@@ -27,7 +27,7 @@ BUFFERS = (".mask", ".IGNORE")  # entries of TransformerLens 2 and 3 that are no
 
 
 def with_weights(model: DesignedModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> DesignedModel:
-    """The model with other weights; certified only if they are its own, in float64 or rounded to float32."""
+    """The model with other weights; `own_weights` stays only if they are its own, in float64 or rounded to float32."""
     if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
         raise FormatError(
             f"weights must map names to arrays, not {short_repr(weights)}",

@@ -20,7 +20,8 @@ REASONS = {
         ("variants are made from compiled models", "make the variant of twin.teacher, and train its twin"),
     ),
     **dict.fromkeys(
-        ("certified", "verify", "bounds", "check_format"), (TRAINED, "twin.admission has what was measured")
+        ("own_weights", "certify", "certificate", "certified", "verify", "bounds", "check_format"),
+        (TRAINED, "twin.admission has what was measured"),
     ),
 }
 """For each attribute of compiled models: why twins lack it, and what to use instead; by default the teacher's."""

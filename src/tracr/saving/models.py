@@ -66,9 +66,11 @@ __all__ = [
 FORMAT, VERSION = "tracr model", 1
 MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
 CONTENT = (MODEL, WEIGHTS, TABLES)
+CERTIFICATE_FILES = ("certificate.json", "verdict.json")  # written and read by `tracr.certificate`
 SMALL, LARGE = 2**16, 2**28  # most bytes of a manifest; of a JSON file or of all tables
 HEADER = 2**26  # most bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
+OWN = ("own_weights", "certified")  # false for changed weights; earlier versions wrote the second key
 SIGMAS = 8.0  # a bound of the noise in standard deviations; a new direction can add the noise of all dimensions
 
 
@@ -78,12 +80,17 @@ def save(model: DesignedModel, folder: str | Path, *, overwrite: bool = False) -
     An existing folder is replaced if it is empty or a saved model without other files; any other folder is replaced
     only with `overwrite`.
     """
+    save_files(model, folder, overwrite, {})
+
+
+def save_files(model: DesignedModel, folder: str | Path, overwrite: bool, more: Mapping[str, bytes]) -> None:
+    """Write the model, and more files (those of a certificate), into `folder`."""
     flag("overwrite", overwrite, error=FormatError)
     path = as_path("folder", folder, error=FormatError).resolve()
     with written_to(path):
         held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-        check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
-    write_folder(path, files_of(model))
+        check_target(path, overwrite, held <= {MANIFEST, *CONTENT, *CERTIFICATE_FILES} and is_saved_model(path))
+    write_folder(path, {**files_of(model), **more})
 
 
 def files_of(model: DesignedModel) -> dict[str, bytes]:
@@ -179,7 +186,7 @@ def _model_json(model: DesignedModel) -> dict[str, Any]:
         **({"schedule": schedule_json(model.schedule)} if model.options.on(PassName.SOLVE) else {}),
         **({"variant": variant_json(model.variant)} if model.variant.steps else {}),
     }
-    return content if model.certified else {**content, "certified": False}
+    return content if model.own_weights else {**content, "own_weights": False}
 
 
 def _dump(data: object) -> bytes:
@@ -197,10 +204,10 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> DesignedMod
     """The model in a folder."""
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
     weights = tensors(content[WEIGHTS], WEIGHTS)
-    model, certified = read_model(content[MODEL], content[TABLES], weights, recompile, max_parameters)
+    model, own_weights = read_model(content[MODEL], content[TABLES], weights, recompile, max_parameters)
     if recompile:
         return model
-    if certified:
+    if own_weights:
         return with_saved_weights(model, weights)
     return with_other_weights(model, with_weights(model, weights).parameters)
 
@@ -208,10 +215,10 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> DesignedMod
 def read_model(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
 ) -> tuple[DesignedModel, bool]:
-    """The model that the saved program compiles to, in the saved variant's basis, and whether it was certified."""
+    """The model that the saved program compiles to, in its variant's basis; and whether it has its own weights."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
-    given = parse(model_json, MODEL).object(keys, optional=("certified", "schedule", "variant"))
-    certified = "certified" not in given or given["certified"].boolean()
+    given = parse(model_json, MODEL).object(keys, optional=(*OWN, "schedule", "variant"))
+    own_weights = all(given[key].boolean() for key in OWN if key in given)
     try:
         options = read_options(given["options"])
         if options.on(PassName.SOLVE) != ("schedule" in given):
@@ -234,9 +241,9 @@ def read_model(
             hint="load it with the version of tracr that saved it",
         ) from error
     if recompile:
-        return model, certified
+        return model, own_weights
     _check_labels(model, given["residual"], given["outputs"])
-    return as_variant(model, variant) if variant else model, certified
+    return as_variant(model, variant) if variant else model, own_weights
 
 
 def as_variant(model: CompiledModel, variant: Variant) -> VariantModel:

@@ -39,7 +39,7 @@ class Pickled:
     schedule: dict[str, Any] | None
     parameters: Parameters
     variant: Variant
-    certified: bool
+    own_weights: bool
     labels: tuple[str, ...]
 
     def restored(self) -> DesignedModel:
@@ -47,8 +47,8 @@ class Pickled:
         compiled = CompiledModel(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
         if tuple(compiled.residual.labels) != self.labels:
             raise FormatError("the pickled model has other labels than its program compiles to", hint=OTHER_VERSION)
-        if not self.certified:
-            return VariantModel(compiled, self.parameters, self.variant, certified=False)
+        if not self.own_weights:
+            return VariantModel(compiled, self.parameters, self.variant, own_weights=False)
         model = as_variant(compiled, self.variant) if self.variant.steps else compiled
         try:
             return with_saved_weights(model, dict(self.parameters.named()))
@@ -76,7 +76,7 @@ def pickled(model: DesignedModel) -> tuple[Any, ...]:
         schedule,
         model.parameters,
         model.variant,
-        model.certified,
+        model.own_weights,
         tuple(model.residual.labels),
     )
     return Pickled.restored, (parts,)

@@ -25,8 +25,20 @@ export function header(model) {
         .filter(Boolean)
         .join(" · "),
     ),
+    certificate(model),
     theme(),
     help(model),
+  );
+}
+
+function certificate(model) {
+  if (!model.certificate) return null;
+  const { accepted, headline, lines } = model.certificate;
+  return h(
+    "details",
+    { class: `certificate ${accepted ? "accepted" : "rejected"}` },
+    h("summary", {}, `Certificate: ${headline}`),
+    h("div", {}, ...lines.map((line) => h("p", {}, line))),
   );
 }
 

@@ -13,6 +13,7 @@ from tracr.model.verification import Verification
 from tracr.values import value_text
 
 if TYPE_CHECKING:
+    from tracr.certificate.certificate import Certificate
     from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
 
@@ -28,9 +29,15 @@ MOST = 200  # lines of a table or listing
 
 
 def card(
-    model: DesignedModel, output: Output, sizes: GPT2Sizes, head: WordHead, activation: str, checked: Verification
+    model: DesignedModel,
+    output: Output,
+    sizes: GPT2Sizes,
+    head: WordHead,
+    activation: str,
+    checked: Verification,
+    certificate: Certificate | None,
 ) -> str:
-    """`README.md`, for the model with layer norms that the checkpoint holds."""
+    """`README.md`, for the model with layer norms that the checkpoint holds, and its compiled model's certificate."""
     options = model.options
     longest = model.program.lengths[1]
     parts = [
@@ -49,6 +56,7 @@ def card(
         "Heads and neurons beyond those of a layer are zeros.",
         "## Exactness",
         _exactness(model, activation, checked),
+        _certificate(certificate),
         "The folder `tracr` holds the program as data and its weights in float64: `tracr.load` of this folder gives "
         "the labelled model back. transformers does not read it.",
     ]
@@ -190,6 +198,26 @@ def _exactness(model: DesignedModel, activation: str, checked: Verification) -> 
     lines.append(FORMATS)
     lines.append(f"- Checked by running the weights with their layer norms in float32: {checked}.")
     return "\n".join(lines)
+
+
+def _certificate(certificate: Certificate | None) -> str:
+    """The verdict on the compiled model, before layer norms were added."""
+    if certificate is None:
+        return ""
+    lines = [
+        "## Certificate",
+        f"The verdict of `tracr-check` on the compiled model, before layer norms were added: "
+        f"**{plain(certificate.headline)}**.",
+    ]
+    if certificate.accepted:
+        lines.append(certificate.theorem)
+        lines.append("\n".join(f"- assuming: {plain(one)}" for one in certificate.assumptions))
+    lines.append(
+        "The certificate is about the weights of that model, not about the tensors of this GPT-2. If the folder "
+        "`tracr` has a `certificate.json`, `python -m tracr_check tracr` repeats the check; it needs numpy and the "
+        "package `tracr_check` only."
+    )
+    return "\n\n".join(lines)
 
 
 def block(text: str, language: str = "") -> str:

@@ -63,6 +63,8 @@ def save_pretrained(
     overwrite: bool = False,
 ) -> None:
     """Write the model as a GPT-2 checkpoint; see `CompiledModel.save_pretrained`."""
+    from tracr.certificate.certifying import shown_certificate
+    from tracr.certificate.saving import certificate_files
     from tracr.saving.models import check_target, files_of
 
     if activation not in ACTIVATIONS:
@@ -72,7 +74,7 @@ def save_pretrained(
     chosen = chosen_output(model.outputs, output)
     path = Path(folder).resolve()
     check_target(path, overwrite, is_ours(path, FORMAT, FOLDER))
-    normed = _normed(model)
+    normed, certificate = _normed(model), shown_certificate(_checkable(model))
     sizes, head = sizes_of(normed), head_of(normed, chosen, numbers)
     files = {
         **checkpoint_files(
@@ -83,10 +85,12 @@ def save_pretrained(
             {"output": chosen.name, "numbers": numbers},
         ),
         "ground_truth.json": _ground_truth(normed, sizes),
-        "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET)).encode(),
+        "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET), certificate).encode(),
     }
     assert set(files) == NAMES
-    write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in files_of(model).items()}})
+    more = certificate_files(certificate) if certificate is not None and certificate.model is model else {}
+    own = {**files_of(model), **more}
+    write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in own.items()}})
 
 
 def checkpoint_files(
@@ -111,6 +115,12 @@ def _epsilon(normed: DesignedModel) -> float:
 
 def _normed(model: DesignedModel) -> DesignedModel:
     return model if model.norm else model.with_layer_norm()
+
+
+def _checkable(model: DesignedModel) -> DesignedModel:
+    """The model that the card's certificate is about: the compiled one, unless weights were changed in other ways."""
+    exact = model.own_weights and not model.variant.noise
+    return model.plain if exact else model
 
 
 def chosen_output(outputs: Sequence[Output], name: str | None) -> Output:
@@ -168,7 +178,7 @@ def is_unchanged(folder: Path) -> bool:
 
 
 def as_changed(model: DesignedModel, folder: Path) -> DesignedModel:
-    """The model of a checkpoint with its present weights; not certified if they were changed."""
+    """The model of a checkpoint with its present weights; `own_weights` is false if they were changed."""
     mark = _mark(folder)
     if "output" not in mark:
         raise FormatError(

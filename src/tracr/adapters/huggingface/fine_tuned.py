@@ -36,7 +36,7 @@ STEP = "weights of a checkpoint"
 def with_checkpoint(
     model: DesignedModel, tensors: dict[str, Array], sizes: GPT2Sizes, head: WordHead, output: Output
 ) -> VariantModel:
-    """The model with layer norms that a checkpoint was made from, with the checkpoint's tensors; not certified."""
+    """The model with layer norms that a checkpoint was made from, with the checkpoint's tensors."""
     if head.kind == "classes":
         raise FormatError(
             f"the output {output.name} is a number that the checkpoint reads as classes, which cannot be read back",
@@ -61,7 +61,7 @@ def with_checkpoint(
         basis=basis,
         layer_norm=LayerNorm(norm.epsilon, width),
     )
-    return VariantModel(model.plain, parameters, variant, certified=False)
+    return VariantModel(model.plain, parameters, variant, own_weights=False)
 
 
 @dataclass(frozen=True)

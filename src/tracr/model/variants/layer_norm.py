@@ -91,7 +91,7 @@ def with_layer_norm(model: DesignedModel) -> VariantModel:
 
 def require_plain_norms(model: RunnableModel, what: str) -> None:
     """Refuse a model with changed weights, whose layer norms may matter, for a format without layer norms."""
-    if model.norm is not None and not model.certified:
+    if model.norm is not None and not model.own_weights:
         raise TracrError(
             f"after the change of its weights the model's layer norms may change what it computes, and {what} has none",
             hint="use to_torch or to_jax",

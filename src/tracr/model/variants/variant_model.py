@@ -32,13 +32,13 @@ class VariantModel(DesignedModel):
     """A compiled model with other weights, and the labels and the program of the compiled model.
 
     `changes` says how the weights were made from the compiler's weights (`rotated`, `with_noise`, `with_layer_norm`).
-    `certified` is false if they were changed in any other way.
+    `own_weights` is false if they were changed in any other way.
     """
 
     compiled: CompiledModel
     weights: Parameters
     changes: Variant
-    certified: bool = True
+    own_weights: bool = True
 
     @property
     def plain(self) -> CompiledModel:
@@ -76,7 +76,7 @@ class VariantModel(DesignedModel):
         if isinstance(self.basis, Axes):
             return self
         weights = in_basis(self.weights, self.basis.read, self.basis.write)
-        return VariantModel(self.plain, weights, self.plain.variant, self.certified and not self.variant.noise)
+        return VariantModel(self.plain, weights, self.plain.variant, self.own_weights and not self.variant.noise)
 
     def _holding(self, parameters: Parameters) -> Self:
         return replace(self, weights=parameters)
@@ -89,7 +89,7 @@ class VariantModel(DesignedModel):
 
 def with_other_weights(model: DesignedModel, weights: Parameters) -> VariantModel:
     """The model with weights that were not made by a known change."""
-    return VariantModel(model.plain, weights, model.variant, certified=False)
+    return VariantModel(model.plain, weights, model.variant, own_weights=False)
 
 
 def changed(
@@ -114,4 +114,4 @@ def changed(
         noise=math.hypot(noise, before.noise),
         layer_norm=layer_norm or before.layer_norm,
     )
-    return VariantModel(model.plain, weights, variant, model.certified)
+    return VariantModel(model.plain, weights, variant, model.own_weights)

@@ -24,7 +24,7 @@ __all__ = ["PartProgress", "learned_parts"]
 Array = NDArray[Any]
 TINY = 1e-6  # a smaller error is about the rounding of float32
 ROWS = 4096  # inputs of one batch
-UNVERIFIED = Verification(0, False, 0, None, certified=False)
+UNVERIFIED = Verification(0, False, 0, None, own_weights=False)
 
 
 class PartProgress(NamedTuple):

@@ -169,7 +169,8 @@ class LearnedModel(TrainedExports, DerivedModel):
             """Called for a missing attribute: raises an error that says what to use instead."""
             if name.startswith("_") or not (hasattr(CompiledModel, name) or name in CompiledModel.__dataclass_fields__):
                 raise AttributeError(f"'LearnedModel' object has no attribute {name!r}")
-            raise Unavailable(f"a learned model has no {name}", hint=f"use learned.compiled.{name}")
+            why = ": the checker has no rules for trained parts" if name.startswith("certif") else ""
+            raise Unavailable(f"a learned model has no {name}{why}", hint=f"use learned.compiled.{name}")
 
     # Files and other frameworks
 

@@ -144,7 +144,7 @@ def _parts(reader: Reader, compiled: CompiledModel) -> tuple[LearnedPart, ...]:
 
 
 def _verified_json(verified: Verification) -> dict[str, Any]:
-    return {name: value for name, value in asdict(verified).items() if name not in ("counterexample", "certified")}
+    return {name: value for name, value in asdict(verified).items() if name not in ("counterexample", "own_weights")}
 
 
 def _verified(reader: Reader) -> Verification:
@@ -153,7 +153,7 @@ def _verified(reader: Reader) -> Verification:
     return Verification(
         exhaustive=given["exhaustive"].boolean(),
         counterexample=None,
-        certified=False,
+        own_weights=False,
         assumptions=tuple(item.text() for item in given["assumptions"].items()),
         **counts,
     )

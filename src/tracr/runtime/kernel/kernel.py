@@ -23,7 +23,9 @@ try:
 except ImportError:  # installed without a C compiler
     _kernel = None  # type: ignore[assignment]
 
-__all__ = ["Kernel"]
+__all__ = ["BUILT", "Kernel"]
+
+BUILT = _kernel is not None
 
 Array = NDArray[Any]
 FEW_WEIGHTS = 50_000  # with at most this many nonzero weights the kernel is faster than products of matrices

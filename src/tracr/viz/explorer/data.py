@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.certificate.certifying import shown_certificate
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
 from tracr.errors import TracrError
@@ -82,6 +83,7 @@ def page_data(model: DesignedModel, tokens: Sequence[Value], name: str, descript
         ],
         "lines": [vars(line) for line in listing(program, model.expressions)],
         "source": model.source,
+        "certificate": _certificate_json(model),
         "weights": _weights_json(labelled),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
         "groups": [_group_json(model, group, values) for group in groups],
@@ -90,6 +92,15 @@ def page_data(model: DesignedModel, tokens: Sequence[Value], name: str, descript
         "none": values.id(None),
         "values": values.entries,
     }
+
+
+def _certificate_json(model: DesignedModel) -> dict[str, Any] | None:
+    """The verdict of the checker: its headline, and what is proved and assumed."""
+    found = shown_certificate(model)
+    if found is None:
+        return None
+    headline, *lines = str(found).split("\n")
+    return {"accepted": found.accepted, "headline": headline, "lines": lines}
 
 
 class _Values:

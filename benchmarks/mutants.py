@@ -1,0 +1,116 @@
+"""Changes compiled models a little, again and again, and compares the checker's verdicts with runs on every input.
+
+    python benchmarks/mutants.py -o docs/certificate/mutants.json --mutants 100000 --minutes 30
+
+A harmful mutant (wrong on some input) that is accepted would be a hole in the proof; each is listed. The script goes on
+where the file ends, so that a campaign can be run in pieces. The result for a seed does not depend on the pieces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tracr
+from tracr.certificate.trials.mutants import SavedParts
+from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials
+from tracr.rasp.expressions import SOp
+from tracr.rasp.generate import random_program
+from tracr.rasp.programs import EXAMPLES
+from tracr.writing import write_file
+
+LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 10
+
+
+def main() -> None:
+    """Run chunks of mutants until there are enough, or the time is over."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the JSON file of the results")
+    parser.add_argument("--mutants", type=int, default=100_000, help="how many in all")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
+    given = parser.parse_args()
+    models: dict[str, Any] = json.loads(given.output.read_text())["models"] if given.output.exists() else {}
+    end = time.monotonic() + 60 * given.minutes
+    cases = dict(subjects())
+    print(f"{len(cases)} models")
+    for number in range(given.mutants // CHUNK):
+        name, turn = [*cases][number % len(cases)], number // len(cases)
+        found = models.setdefault(name, {"chunks": 0, "counts": {}, "unsound": []})
+        if turn >= found["chunks"]:
+            add_chunk(found, cases[name], f"{name} {turn}")
+            write(given.output, models)
+        if time.monotonic() > end:
+            break
+    print(json.dumps(total_of(models), indent=1))
+
+
+def subjects() -> Iterator[tuple[str, SavedParts]]:
+    """Models that are small enough to be run on every input, and that the checker accepts."""
+    for name, (program, vocab) in programs().items():
+        for level, causal in itertools.product((0, 1, 2), (False, True)):
+            try:
+                parts = parts_of(tracr.compile(program, vocab, LENGTH, level=level, causal=causal))
+            except tracr.TracrError:
+                continue
+            outputs = {number for _, number in parts.model["program"]["outputs"]}
+            finite = all(s["domain"]["kind"] == "finite" for s in parts.model["program"]["sops"] if s["id"] in outputs)
+            with tempfile.TemporaryDirectory() as folder:
+                if finite and 0 < EveryInput(parts).count <= RUNS and check_parts(parts, Path(folder)).accepted:
+                    yield f"{name} level {level}{' causal' if causal else ''}", parts
+
+
+def programs() -> dict[str, tuple[SOp, Sequence[Any]]]:
+    """The library, and random programs."""
+    found: dict[str, tuple[SOp, Sequence[Any]]] = {}
+    for name, example in EXAMPLES.items():
+        if len(example.vocab) ** LENGTH <= RUNS:
+            found[name] = example.made_for(example.vocab, LENGTH).program, example.vocab
+    for seed in range(RANDOM):
+        vocab = ("a", "b", "c") if seed % 2 else (1, 2, 3)
+        found[f"random {seed}"] = random_program(seed, max_ops=5, vocab=vocab, max_seq_len=LENGTH), vocab
+    return found
+
+
+def add_chunk(found: dict[str, Any], parts: SavedParts, key: str) -> None:
+    """Add the outcomes of some mutants: how many of each kind were harmful and accepted."""
+    counts = Counter(found["counts"])
+    with tempfile.TemporaryDirectory() as folder:
+        for outcome in trials(parts, CHUNK, tuple(key.encode()), Path(folder)):
+            harm = "harmful" if outcome.wrong else "harmless"
+            counts[f"{outcome.mutant.kind}, {harm}, {'accepted' if outcome.verdict.accepted else 'rejected'}"] += 1
+            if outcome.unsound:
+                found["unsound"].append(f"{key}: {outcome.mutant.what}: wrong on {outcome.wrong}")
+                print(f"UNSOUND {found['unsound'][-1]}", flush=True)
+    found["counts"] = dict(sorted(counts.items()))
+    found["chunks"] += 1
+
+
+def total_of(models: dict[str, Any]) -> dict[str, Any]:
+    """The sums over all models."""
+    total: Counter[str] = Counter()
+    for one in models.values():
+        total.update(one["counts"])
+    return {
+        "mutants": sum(total.values()),
+        "harmful": sum(count for name, count in total.items() if "harmful" in name),
+        "harmful and accepted": sum(count for name, count in total.items() if "harmful, accepted" in name),
+        "counts": dict(sorted(total.items())),
+        "unsound": [line for one in models.values() for line in one["unsound"]],
+    }
+
+
+def write(path: Path, models: dict[str, Any]) -> None:
+    """Write the results with their sums."""
+    content = {"total": total_of(models), "models": models}
+    write_file(path, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
+
+
+if __name__ == "__main__":
+    main()

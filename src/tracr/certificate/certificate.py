@@ -1,0 +1,103 @@
+"""The verdict of the checker on a model, with the hints that it needs to be checked again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracr_check import Verdict
+
+if TYPE_CHECKING:
+    from tracr.model.designed import DesignedModel
+
+__all__ = ["Certificate"]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What the checker `tracr_check` says of a model: accepted, for every input, or rejected with the reason.
+
+    `hints` is the content of `certificate.json`. The checker trusts nothing in it. `recorded` is true for a verdict
+    that was read from a folder: the digests of the files were compared, the proof was not repeated.
+    `model.certify()` or `tracr-check FOLDER` repeats it.
+    """
+
+    verdict: Verdict
+    hints: bytes = field(repr=False)
+    model: DesignedModel = field(repr=False)
+    recorded: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the checker proved that the model computes its program."""
+        return self.verdict.accepted
+
+    @property
+    def reason(self) -> str:
+        """Why the model was rejected; empty if it was accepted."""
+        return self.verdict.reason
+
+    @property
+    def place(self) -> str:
+        """The layer, dimension, value or class of inputs where the proof fails, if the checker names one."""
+        return self.verdict.place
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the proof assumes of the program, and of the arithmetic that runs the weights."""
+        return self.verdict.assumptions
+
+    @property
+    def theorem(self) -> str:
+        """What is proved, in one paragraph; empty if the model was rejected."""
+        return self.verdict.theorem
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one line.
+
+        >>> import tracr
+        >>> from tracr.rasp import rasp
+        >>> tracr.compile(rasp.tokens, "ab", 3).certify().headline
+        'ACCEPTED in float32, lengths 1 to 3, padded'
+        """
+        verdict = self.verdict
+        padded = "padded" if verdict.padded else "unpadded"
+        if self.accepted:
+            shortest, longest = verdict.lengths
+            text = f"ACCEPTED in {verdict.arithmetic}, lengths {shortest} to {longest}, {padded}"
+        else:
+            where = f" ({verdict.place})" if verdict.place else ""
+            text = f"REJECTED in {verdict.arithmetic}, {padded}: {verdict.reason}{where}"
+        return f"{text}; as recorded, not checked again" if self.recorded else text
+
+    def __str__(self) -> str:
+        if not self.accepted:
+            return f"{self.headline}\nNo proof was found. This does not mean that the model is wrong."
+        verdict = self.verdict
+        lines = [self.headline, verdict.theorem, *(f"assuming: {one}" for one in verdict.assumptions)]
+        return "\n".join([*lines, *(f"sha256 {name}: {digest}" for name, digest in verdict.sha256.items())])
+
+    def _repr_html_(self) -> str:
+        title, *lines = str(self).split("\n")
+        colour = "#2b8a3e" if self.accepted else "#e03131"
+        return (
+            f'<div class="tracr"><b style="color: {colour}">{escape(title)}</b>'
+            f"{''.join(f'<br>{escape(line)}' for line in lines)}</div>"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as data."""
+        found = asdict(self.verdict)
+        return {**found, "lengths": list(self.verdict.lengths), "recorded": self.recorded}
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model with this certificate, accepted or not; `tracr-check FOLDER` checks it again."""
+        from tracr.certificate.saving import save_with
+
+        save_with(self, folder, overwrite)

@@ -1,0 +1,80 @@
+"""Certifies a model: writes hints for the checker, runs it on the saved files, and keeps the verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tracr import arguments
+from tracr.certificate.certificate import Certificate
+from tracr.certificate.hints import hints
+from tracr.errors import TracrError
+from tracr.model.designed import DesignedModel
+from tracr.saving.models import CONTENT, files_of
+from tracr.writing import written_to
+from tracr_check import ARITHMETICS, Verdict, check_folder
+
+__all__ = ["CERTIFICATE", "HINTS_VERSION", "certificate_of", "certify", "keep", "shown_certificate"]
+
+CERTIFICATE = "certificate.json"
+HINTS_VERSION = 1
+SHOWN_PARAMETERS = 300_000  # larger models are not checked only to show the verdict
+KEPT = "_certificate"  # in the model's __dict__, as `cached_property` does: copies with other weights do not have it
+
+
+def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = True) -> Certificate:
+    """Run the checker on the model's files; see `CompiledModel.certify`."""
+    arguments.one_of("arithmetic", arithmetic, [*ARITHMETICS])
+    padded = arguments.flag("padded", padded)
+    files = files_of(model)
+    try:
+        found = hints(model)
+    except (TracrError, KeyError, ValueError) as error:  # no rules for this model: hints without content are rejected
+        found, problem = {}, f"there are no hints for this model: {error}"
+    else:
+        problem = ""
+    content = hints_file(found, files, arithmetic, padded)
+    certificate = Certificate(_checked({**files, CERTIFICATE: content}, problem), content, model)
+    keep(model, certificate)
+    return certificate
+
+
+def hints_file(found: Mapping[str, Any], files: Mapping[str, bytes], arithmetic: str, padded: bool) -> bytes:
+    """The content of `certificate.json`."""
+    digests = {name: hashlib.sha256(files[name]).hexdigest() for name in CONTENT}
+    given = {"version": HINTS_VERSION, "sha256": digests, "arithmetic": arithmetic, "padded": padded, **found}
+    return json.dumps(given).encode("ascii") + b"\n"
+
+
+def _checked(files: Mapping[str, bytes], problem: str) -> Verdict:
+    """The verdict on these files, in a temporary folder; `problem` comes before the checker's own reason."""
+    with written_to(Path("a temporary folder")), tempfile.TemporaryDirectory(prefix="tracr-") as folder:
+        for name, data in files.items():
+            (Path(folder) / name).write_bytes(data)
+        verdict = check_folder(folder)
+    if problem and not verdict.accepted:
+        return Verdict(**{**vars(verdict), "reason": f"{problem}; {verdict.reason}"})
+    return verdict
+
+
+def keep(model: DesignedModel, certificate: Certificate) -> None:
+    """Keep a certificate with its model."""
+    model.__dict__[KEPT] = certificate
+
+
+def certificate_of(model: DesignedModel) -> Certificate | None:
+    """The last certificate of a model, or None."""
+    kept: Certificate | None = model.__dict__.get(KEPT)
+    return kept
+
+
+def shown_certificate(model: DesignedModel) -> Certificate | None:
+    """The certificate that descriptions of a model show: the last one, else a new one; None for a very large model."""
+    known = certificate_of(model)
+    if known is not None or model.n_parameters > SHOWN_PARAMETERS:
+        return known
+    return certify(model)

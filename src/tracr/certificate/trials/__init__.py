@@ -1,0 +1,7 @@
+"""Trials of the checker: models that were changed a little, checked, and compared with their program on every input.
+
+meaning.py     the meaning of the saved tables, on one input at a time, in exact fractions
+execution.py   runs saved weights in float32, with sums in several orders
+mutants.py     changes weights, tables and hints
+trial.py       one mutant: is it harmful, is it accepted
+"""

@@ -1,0 +1,156 @@
+"""The meaning of a saved program: its tables, run on one input at a time in exact fractions.
+
+It is written for reading and for trials of the checker, and shares no code with the interpreters. An input has no
+meaning if a cell marked as error or as unreached is met, if a sum, mean or width is not one of the listed values, or
+if several values are selected that are not all numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
+
+__all__ = ["Meaning", "number_of", "read_value"]
+
+NEAR = Fraction(1, 10**9)
+Column = list[Any]  # a code for each position; for an interval a number or None
+
+
+class Undefined(Exception):
+    """The program has no value on this input."""
+
+
+def read_value(data: Any) -> Any:
+    """A value of `model.json`; one that is neither a number, a string, None nor a fraction is its JSON text."""
+    if isinstance(data, dict):
+        ((kind, inner),) = data.items()
+        return Fraction(*inner) if kind == "fraction" else (kind, json.dumps(inner))
+    return data
+
+
+def number_of(value: Any) -> Fraction | None:
+    """A number as a fraction; None for anything else."""
+    return Fraction(value) if isinstance(value, int | float | Fraction) else None
+
+
+def _near(a: Fraction, b: Fraction) -> bool:
+    return abs(a - b) <= NEAR * max(Fraction(1), abs(a))
+
+
+class Meaning:
+    """A saved program, from `model.json` (parsed) and the arrays of `tables.safetensors`."""
+
+    def __init__(self, model: Mapping[str, Any], tables: Mapping[str, NDArray[Any]]) -> None:
+        program = model["program"]
+        self.causal: bool = model["options"]["causal"]
+        self.lengths: tuple[int, int] = tuple(program["lengths"])
+        self.outputs: list[tuple[str, int]] = [(name, number) for name, number in program["outputs"]]
+        self.sops = {sop["id"]: sop for sop in program["sops"]}
+        self.selectors = {selector["id"]: selector for selector in program["selectors"]}
+        self.tables = {name: array.tolist() for name, array in tables.items()}
+        self.values: dict[int, list[Any] | None] = {}
+        for number, sop in self.sops.items():
+            listed = sop["domain"].get("values") if sop["domain"]["kind"] == "finite" else None
+            self.values[number] = None if listed is None else [read_value(value) for value in listed]
+
+    def codes(self, tokens: Sequence[int]) -> dict[int, Column] | None:
+        """The codes of every s-op at every position, or None if the input has no meaning."""
+        found: dict[int, Column] = {}
+        try:
+            for number, sop in self.sops.items():
+                found[number] = self._column(number, sop["op"], tokens, found)
+        except Undefined:
+            return None
+        return found
+
+    def _column(self, number: int, op: Mapping[str, Any], tokens: Sequence[int], found: dict[int, Column]) -> Column:
+        kinds: dict[str, Callable[[int], Any]] = {
+            "tokens": lambda i: tokens[i],
+            "indices": lambda i: i,
+            "length": lambda i: len(tokens) - self.lengths[0],
+            "constant": lambda i: 0,
+            "positions": lambda i: self._cell(number, [i]),
+            "lookup": lambda i: self._cell(number, [found[op["inner"]][i]]),
+            "pair_lookup": lambda i: self._cell(number, [found[op["fst"]][i], found[op["snd"]][i]]),
+            "linear": partial(self._linear, number, op, found),
+            "width": lambda i: self._snapped(number, Fraction(len(self._chosen(op["selector"], i, tokens, found)))),
+            "aggregation": lambda i: self._aggregated(
+                number, op, [found[op["value"]][j] for j in self._chosen(op["selector"], i, tokens, found)]
+            ),
+        }
+        return [kinds[op["kind"]](i) for i in range(len(tokens))]
+
+    def _cell(self, number: int, codes: Sequence[int]) -> int:
+        cell = self.tables[f"sops.{number}"]
+        for code in codes:
+            cell = cell[code]
+        if cell < 0:
+            raise Undefined
+        return int(cell)
+
+    def _value(self, number: int, code: Any) -> Any:
+        listed = self.values[number]
+        return code if listed is None else listed[code]
+
+    def _linear(self, number: int, op: Mapping[str, Any], found: dict[int, Column], i: int) -> Any:
+        total = Fraction(op["constant"])
+        for term, factor in op["terms"]:
+            value = self._value(term, found[term][i])
+            if value is None:  # nothing plus a number is nothing
+                return self._listed(number, None)
+            if (x := number_of(value)) is None:
+                raise Undefined
+            total += Fraction(factor) * x
+        return self._snapped(number, total)
+
+    def _snapped(self, number: int, x: Fraction) -> Any:
+        """The code of the listed value that a number is, or the number itself for an interval."""
+        listed = self.values[number]
+        if listed is None:
+            return x
+        near = [(abs(n - x), code) for code, v in enumerate(listed) if (n := number_of(v)) is not None and _near(x, n)]
+        if not near:
+            raise Undefined
+        return min(near)[1]
+
+    def _listed(self, number: int, value: Any) -> Any:
+        """The code of a value."""
+        if (x := number_of(value)) is not None:
+            return self._snapped(number, x)
+        listed = self.values[number]
+        if listed is None and value is None:
+            return None
+        if listed is None or value not in listed:
+            raise Undefined
+        return listed.index(value)
+
+    def _aggregated(self, number: int, op: Mapping[str, Any], codes: Sequence[Any]) -> Any:
+        values = [self._value(op["value"], code) for code in codes]
+        if not values:
+            return self._listed(number, read_value(op["default"]))
+        if len(values) == 1:
+            return self._listed(number, values[0])
+        numbers = [number_of(value) for value in values]
+        if op["assumed"] or any(x is None for x in numbers):
+            raise Undefined
+        return self._snapped(number, sum((x for x in numbers if x is not None), Fraction(0)) / len(numbers))
+
+    def _chosen(self, selector: int, i: int, tokens: Sequence[int], found: dict[int, Column]) -> list[int]:
+        """The keys that position i selects; every pair of positions is looked at, for cells that have no meaning."""
+        last = i if self.causal else len(tokens) - 1
+        return [j for j in range(len(tokens)) if self._selects(selector, i, j, found) and j <= last]
+
+    def _selects(self, selector: int, i: int, j: int, found: dict[int, Column]) -> bool:
+        node = self.selectors[selector]
+        if "keys" in node:
+            cell = self.tables[f"selectors.{selector}"][found[node["queries"]][i]][found[node["keys"]][j]]
+            if cell < 0:
+                raise Undefined
+            return bool(cell)
+        parts = [self._selects(part, i, j, found) for part in node["parts"]]
+        return {"and": all(parts), "or": any(parts), "not": not parts[0]}[node["kind"]]

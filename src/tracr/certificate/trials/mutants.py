@@ -1,0 +1,186 @@
+"""Changes a saved model: one or several weights, a cell of a table, the program, or the hints of its certificate."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["KINDS", "Mutant", "SavedParts", "mutant"]
+
+Array = NDArray[Any]
+FACTORS = (1 + 2e-7, 1 + 1e-5, 1 + 1e-3, 1.03, 0.8, 1.5, -1.0, 0.0)
+NEW = (1e-6, 1e-3, 0.05, 0.5, -0.5, 1.0, -3.0, 300.0)
+KINDS = ("weight", "weight", "weight", "weight", "weights", "table", "program", "hints")
+"""Kinds of mutants, as often as they are drawn."""
+
+
+@dataclass(frozen=True)
+class SavedParts:
+    """A saved model in parts: weights, tables, `model.json` parsed, and the hints."""
+
+    weights: Mapping[str, Array]
+    tables: Mapping[str, Array]
+    model: Mapping[str, Any]
+    hints: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A changed model: its kind, what was changed in words, and its parts."""
+
+    kind: str
+    what: str
+    parts: SavedParts = field(repr=False)
+
+
+def mutant(parts: SavedParts, rng: np.random.Generator, kind: str | None = None) -> Mutant:
+    """A random mutant, of one kind or of any."""
+    kind = KINDS[int(rng.integers(len(KINDS)))] if kind is None else kind
+    makers = {"weight": _weight, "weights": _weights, "table": _table, "program": _program, "hints": _hints}
+    what, changed = makers[kind](parts, rng)
+    return Mutant(kind, what, changed)
+
+
+def _with(parts: SavedParts, **changed: Any) -> SavedParts:
+    return SavedParts(**{**vars(parts), **changed})
+
+
+def _pick(rng: np.random.Generator, items: Any) -> Any:
+    items = list(items)
+    return items[int(rng.integers(len(items)))]
+
+
+def _weight(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """One weight: a factor if it is not zero, or a number where it is."""
+    name = _pick(rng, [name for name, array in parts.weights.items() if array.size])
+    array = parts.weights[name].copy()
+    flat = array.reshape(-1)
+    filled = np.flatnonzero(flat)
+    if len(filled) and rng.random() < 0.7:
+        at, factor = int(rng.choice(filled)), float(rng.choice(FACTORS))
+        flat[at] *= factor
+        what = f"times {factor:.8g}"
+    else:
+        at, number = int(rng.integers(flat.size)), float(rng.choice(NEW))
+        flat[at] += number
+        what = f"plus {number:g}"
+    place = tuple(int(i) for i in np.unravel_index(at, array.shape))
+    return f"{name}{list(place)} {what}", _with(parts, weights={**parts.weights, name: array})
+
+
+def _weights(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """Several weights of one array: two rows exchanged, a row scaled, all rounded, or two entries moved alike."""
+    name = _pick(rng, [name for name, array in parts.weights.items() if array.size > 1])
+    array = parts.weights[name].copy()
+    axis = int(rng.integers(array.ndim))
+    moved = np.moveaxis(array, axis, 0)
+    one, other = (int(rng.integers(len(moved))) for _ in range(2))
+    way = int(rng.integers(4))
+    if way == 0:
+        moved[[one, other]] = moved[[other, one]]
+    elif way == 1:
+        moved[one] *= float(rng.choice(FACTORS))
+    elif way == 2:
+        scale = 2.0 ** int(rng.integers(2, 16))
+        array[...] = np.round(array * scale) / scale
+    else:
+        step = float(rng.choice(NEW))
+        moved[one] += step * (moved[one] != 0)
+        moved[other] += step * (moved[other] != 0)
+    what = f"{name}: {('exchanged', 'scaled', 'rounded', 'moved')[way]} {one}, {other} of axis {axis}"
+    return what, _with(parts, weights={**parts.weights, name: array})
+
+
+def _table(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """One cell of a table of the program: another code, the other truth, or a mark."""
+    if not parts.tables:
+        return _weight(parts, rng)
+    name = _pick(rng, parts.tables)
+    table = parts.tables[name].copy()
+    flat = table.reshape(-1)
+    at = int(rng.integers(flat.size))
+    before = int(flat[at])
+    others = {0, 1} if name.startswith("selectors") else set(range(int(table.max()) + 1))
+    marks = {-1, -2} if rng.random() < 0.1 else set()
+    flat[at] = _pick(rng, sorted((others | marks) - {before}) or [before])
+    return f"{name}[{at}] {before} -> {int(flat[at])}", _with(parts, tables={**parts.tables, name: table})
+
+
+def _program(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """The program: the sides of a selector, a factor, a default, or the order of listed values."""
+    model = copy.deepcopy(dict(parts.model))
+    ways = (_exchange_sides, _change_factor, _change_default, _exchange_values)
+    order = rng.permutation(len(ways)).tolist()
+    what = next((found for way in order if (found := ways[way](model["program"], rng))), "nothing")
+    return what, _with(parts, model=model)
+
+
+def _exchange_sides(program: dict[str, Any], rng: np.random.Generator) -> str:
+    if not (plain := [selector for selector in program["selectors"] if "keys" in selector]):
+        return ""
+    one = _pick(rng, plain)
+    one["keys"], one["queries"] = one["queries"], one["keys"]
+    return f"the sides of {one['label']} exchanged"
+
+
+def _change_factor(program: dict[str, Any], rng: np.random.Generator) -> str:
+    if not (linear := [sop for sop in program["sops"] if sop["op"]["kind"] == "linear" and sop["op"]["terms"]]):
+        return ""
+    one = _pick(rng, linear)
+    _pick(rng, one["op"]["terms"])[1] *= float(_pick(rng, (-1.0, 2.0, 1.001)))
+    return f"a factor of {one['label']}"
+
+
+def _change_default(program: dict[str, Any], rng: np.random.Generator) -> str:
+    if not (means := [sop for sop in program["sops"] if sop["op"]["kind"] == "aggregation"]):
+        return ""
+    one = _pick(rng, means)
+    one["op"]["default"] = _pick(rng, [0, 1, None, 2])
+    return f"the default of {one['label']} is {one['op']['default']}"
+
+
+def _exchange_values(program: dict[str, Any], rng: np.random.Generator) -> str:
+    listed = [sop for sop in program["sops"] if len(sop["domain"].get("values", ())) > 1]
+    if not listed:
+        return ""
+    one = _pick(rng, listed)
+    values = one["domain"]["values"]
+    i, j = rng.choice(len(values), 2, replace=False).tolist()
+    values[i], values[j] = values[j], values[i]
+    return f"values {i} and {j} of {one['label']} exchanged"
+
+
+def _hints(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """The hints, and often a weight too: wrong hints must not make a wrong model pass."""
+    hints = json.loads(json.dumps(parts.hints))
+    places = _places(hints)
+    what = "nothing"
+    if places:
+        holder, key = _pick(rng, places)
+        owners = [h[k] for h, k in places if not isinstance(h[k], dict | list)]
+        if rng.random() < 0.25:
+            del holder[key]
+            what = f"the hint {key} deleted"
+        else:
+            holder[key] = _pick(rng, [*owners, 0, 1, "c0.0"])
+            what = f"the hint {key} is {holder[key]}"
+    changed = _with(parts, hints=hints)
+    if rng.random() < 0.7:
+        more, changed = _weight(changed, rng)
+        what += f", {more}"
+    return what, changed
+
+
+def _places(data: Any) -> list[tuple[Any, Any]]:
+    """Every leaf of JSON: what holds it, and its name or number there."""
+    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    found: list[tuple[Any, Any]] = []
+    for key, inner in pairs:
+        found += _places(inner) if isinstance(inner, dict | list) else [(data, key)]
+    return found

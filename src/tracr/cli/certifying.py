@@ -1,0 +1,146 @@
+"""`tracr certify`: runs the checker on a model, or probes a backend for what an arithmetic assumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracr.cli.options import (
+    Causal,
+    Json,
+    Level,
+    MaxLen,
+    MaxMemory,
+    Name,
+    Vocab,
+    With,
+    Without,
+    print_json,
+)
+from tracr.cli.sources import GivenOptions, compiled, find, switches
+from tracr.errors import Unavailable
+from tracr.spelling import did_you_mean
+
+__all__ = ["certify"]
+
+
+def _arithmetic(name: str) -> str:
+    from tracr_check import ARITHMETICS
+
+    if name not in ARITHMETICS:
+        meant = did_you_mean(name, [*ARITHMETICS], f"there are {', '.join(ARITHMETICS)}")
+        raise typer.BadParameter(f"there is no arithmetic {name}; {meant}")
+    return name
+
+
+def _backend(name: str | None) -> str | None:
+    from tracr.certificate.backends import BACKENDS
+
+    if name is not None and name not in BACKENDS:
+        meant = did_you_mean(name, [*BACKENDS], f"there are {', '.join(BACKENDS)}")
+        raise typer.BadParameter(f"there is no backend {name}; {meant}")
+    return name
+
+
+def certify(
+    program: Annotated[
+        str | None,
+        typer.Argument(metavar="PROGRAM", help="The program or saved model, as for `compile`.", show_default=False),
+    ] = None,
+    name: Name = None,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
+    level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
+    causal: Causal = None,
+    arithmetic: Annotated[
+        str, typer.Option(callback=_arithmetic, metavar="NAME", help="What to assume of the backend's arithmetic.")
+    ] = "float32",
+    unpadded: Annotated[bool, typer.Option("--unpadded", help="Prove it only for inputs without padding.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Save the model and its certificate in this folder.", show_default=False),
+    ] = None,
+    probe: Annotated[
+        str | None,
+        typer.Option(
+            callback=_backend,
+            metavar="BACKEND",
+            help="Instead of a model, probe a backend: numpy, kernel, torch, torch-sdpa, jax or onnxruntime.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Prove that the model of PROGRAM computes it on every input.
+
+    The independent checker `tracr_check` reads the weights and the tables of the program. The exit status is 1 if it
+    finds no proof. With --probe the exit status is 1 if the backend violates --arithmetic.
+
+    Example: tracr certify sort --level 2
+    """
+    if (program is None) == (probe is None):
+        raise typer.BadParameter("name either a PROGRAM or, with --probe, a backend")
+    if probe is not None:
+        _probe(probe, arithmetic, as_json)
+        return
+    assert program is not None
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
+    _certify(program, name, choice, arithmetic, not unpadded, output, as_json)
+
+
+def _certify(
+    program: str,
+    name: str | None,
+    choice: GivenOptions,
+    arithmetic: str,
+    padded: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Compile, check and print; exit with status 1 unless accepted."""
+    from tracr.cli.screen import waiting
+    from tracr.model.designed import DesignedModel
+
+    found = find(program, name, choice)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, choice)
+    if not isinstance(model, DesignedModel):
+        raise Unavailable(
+            f"{found.name} is not a compiled model, and the checker has rules for those only",
+            hint=f"`tracr verify {program}` compares it with its program",
+        )
+    with waiting(f"checking {found.name}"):
+        certificate = model.certify(arithmetic, padded)
+    if output is not None:
+        certificate.save(output)
+    if as_json:
+        print_json({"program": found.name, **certificate.as_json(), **({"saved": str(output)} if output else {})})
+    else:
+        typer.echo(f"{found.name}: {certificate}")
+        if output is not None:
+            typer.echo(f"saved in {output}")
+    if not certificate.accepted:
+        raise typer.Exit(1)
+
+
+def _probe(backend: str, arithmetic: str, as_json: bool) -> None:
+    """Probe a backend and print what it does; exit with status 1 if it violates the arithmetic."""
+    from tracr.certificate.arithmetic_probe import probe
+
+    found = probe(backend)
+    violated = found.violations(arithmetic)
+    if as_json:
+        print_json({**found.as_json(), "arithmetic": arithmetic, "violations": violated})
+    else:
+        typer.echo(str(found))
+        for line in violated or [f"no violation of {arithmetic} was found"]:
+            typer.echo(f"  {line}")
+    if violated:
+        raise typer.Exit(1)

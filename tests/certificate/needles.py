@@ -1,0 +1,167 @@
+"""Needles: models that are wrong on one input of 4⁴⁰, made from constructions of every kind.
+
+The rare input is "ab" twenty times: the only one of at most forty tokens with twenty "ab". Every program below is a
+function of that count. A needle changes weights that matter only if the count is twenty:
+
+reading   what is read of a dimension that holds something special only then
+writing   what a neuron writes that is on only then
+pair      the biases of two neurons, moved together: a step between nineteen and twenty is lost
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tracr
+from tracr.certificate.trials.execution import ORDERS, execute
+from tracr.rasp import programs, rasp
+
+__all__ = ["NEEDLES", "PROGRAMS", "Haystack", "needle"]
+
+Array = NDArray[Any]
+LENGTH, RARE = 40, 20
+
+FOUND = programs.detect_pattern(rasp.tokens, "ab").named("found")
+COUNT = rasp.SelectorWidth(rasp.Select(FOUND, rasp.Full(True), lambda found, _: found is True)).named("count")
+IS_A = rasp.numerical(rasp.Map(lambda token: token == "a", rasp.tokens))
+UP_TO = rasp.Select(rasp.indices, COUNT, rasp.Comparison.LT)
+SAME = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+
+PROGRAMS: dict[str, rasp.SOp] = {
+    "counter": COUNT,
+    "table": rasp.Map(lambda count: count * count % 7, COUNT).named("table"),
+    "step": rasp.Map(lambda count: count >= RARE, COUNT).named("step"),
+    "matching": rasp.Aggregate(rasp.Select(rasp.indices, COUNT, rasp.Comparison.EQ), rasp.tokens).named("matching"),
+    "mean": rasp.Aggregate(UP_TO, IS_A).named("mean"),
+    "table of pairs": rasp.SequenceMap(lambda c, t: (c if t == "a" else -c) % 5, COUNT, rasp.tokens).named("pairs"),
+    "sum": (COUNT + rasp.indices).named("sum"),
+    "conjunction": rasp.SelectorWidth(UP_TO & SAME).named("both"),
+}
+"""A program for each construction."""
+
+
+@dataclass(frozen=True)
+class Haystack:
+    """A model, the rare input, and others with every smaller count: their ids, streams and answers."""
+
+    model: tracr.CompiledModel
+    weights: dict[str, Array]
+    rare: Array
+    others: Array
+
+    @staticmethod
+    def of(model: tracr.CompiledModel, seed: int = 0) -> Haystack:
+        """The inputs: the rare one, padded others with 0 to 19 times "ab", and random ones."""
+        rng = np.random.default_rng(seed)
+        rows = []
+        for count in range(RARE):
+            rest = "".join(rng.choice(["c", "d", "bb"], LENGTH).tolist())
+            rows += ["ab" * count + "cc" * (RARE - count), ("ab" * count + rest)[: LENGTH - count % 3 or 1]]
+        rows += ["".join(rng.choice(list("abcd"), LENGTH).tolist()) for _ in range(20)]
+        weights = {name: array.astype(np.float32) for name, array in model.parameters.named()}
+        padded = [row if len(row) == LENGTH else [*row, *[model.options.pad] * (LENGTH - len(row))] for row in rows]
+        return Haystack(model, weights, model.encode("ab" * RARE), np.vstack([model.encode(row) for row in padded]))
+
+    def answers(self, weights: dict[str, Array], ids: Array) -> list[Array]:
+        """The codes of the outputs at tokens."""
+        with np.errstate(all="ignore"):
+            logits = execute(weights, ids, False, ORDERS["blas"])
+        tokens = ids != self.model.vocabulary.pad_id
+        tokens[:, 0] = False
+        return [np.where(tokens, output.codes(np.nan_to_num(logits)), 0) for output in self.model.outputs]
+
+    def is_needle(self, weights: dict[str, Array]) -> bool:
+        """Whether these weights are wrong on the rare input and on no other."""
+        wrong = [
+            not np.array_equal(a, b)
+            for a, b in zip(self.answers(weights, self.rare), self.answers(self.weights, self.rare), strict=True)
+        ]
+        return any(wrong) and all(
+            np.array_equal(a, b)
+            for a, b in zip(self.answers(weights, self.others), self.answers(self.weights, self.others), strict=True)
+        )
+
+    def streams(self, ids: Array) -> list[Array]:
+        """The stream after the embedding and each sub-layer."""
+        found: list[Array] = []
+        execute(self.weights, ids, False, ORDERS["blas"], found)
+        return found
+
+
+def needle(haystack: Haystack, kind: str) -> dict[str, Array] | None:
+    """Changed weights that are wrong on the rare input only, or None if the construction has no such place."""
+    for change in NEEDLES[kind](haystack):
+        if haystack.is_needle(changed := {**haystack.weights, **change}):
+            return changed
+    return None
+
+
+def _outside(rare: Array, others: Array) -> Array:
+    """Which dimensions are further out at the rare input than at all others."""
+    margin = 1e-3 * (1 + np.abs(others).max((0, 1)))
+    return np.flatnonzero(
+        (rare.max((0, 1)) > others.max((0, 1)) + margin) | (rare.min((0, 1)) < others.min((0, 1)) - margin)
+    )
+
+
+def _readings(haystack: Haystack) -> Iterator[dict[str, Array]]:
+    """Rows of matrices that read special dimensions, with another sign or none."""
+    rare, others = haystack.streams(haystack.rare), haystack.streams(haystack.others)
+    layers = haystack.model.n_layers
+    readers = [(2 * layers, "unembed.W_U", 0)]
+    for layer in range(layers):
+        readers += [(2 * layer, f"blocks.{layer}.attn.{name}", 1) for name in ("W_Q", "W_K", "W_V")]
+        readers += [(2 * layer + 1, f"blocks.{layer}.mlp.W_in", 0)]
+    for step, name, axis in reversed(readers):
+        for dim in _outside(rare[step], others[step]).tolist():
+            for factor in (0.0, -1.0, 3.0):
+                changed = haystack.weights[name].copy()
+                if changed.size and np.moveaxis(changed, axis, 0)[dim].any():
+                    np.moveaxis(changed, axis, 0)[dim] *= np.float32(factor)
+                    yield {name: changed}
+
+
+def _hidden(haystack: Haystack, layer: int, ids: Array) -> Array:
+    stream = haystack.streams(ids)[2 * layer + 1]
+    return (
+        np.asarray(stream @ haystack.weights[f"blocks.{layer}.mlp.W_in"]) + haystack.weights[f"blocks.{layer}.mlp.b_in"]
+    )
+
+
+def _writings(haystack: Haystack) -> Iterator[dict[str, Array]]:
+    """Rows of W_out whose neurons are on at the rare input only."""
+    for layer in reversed(range(haystack.model.n_layers)):
+        name = f"blocks.{layer}.mlp.W_out"
+        rare, others = (_hidden(haystack, layer, ids).max((0, 1)) for ids in (haystack.rare, haystack.others))
+        for neuron in np.flatnonzero((rare > 0) & (others <= 0)).tolist():
+            for factor in (0.0, -1.0):
+                changed = haystack.weights[name].copy()
+                changed[neuron] *= np.float32(factor)
+                yield {name: changed}
+
+
+def _pairs(haystack: Haystack) -> Iterator[dict[str, Array]]:
+    """Biases of two neurons that read alike, moved together past the kink that the rare input is next to."""
+    for layer in reversed(range(haystack.model.n_layers)):
+        name = f"blocks.{layer}.mlp.b_in"
+        w_in, b_in = haystack.weights[f"blocks.{layer}.mlp.W_in"], haystack.weights[name]
+        rare, others = (_hidden(haystack, layer, ids)[:, 1:] for ids in (haystack.rare, haystack.others))
+        order = np.argsort(b_in, kind="stable").tolist()
+        for one, other in itertools.pairwise(order):
+            if not np.array_equal(w_in[:, one], w_in[:, other]):
+                continue
+            gap = float(np.abs(rare[..., one].max() - others[..., one].max()))
+            for step in (gap, -gap, 0.6 * gap, -0.6 * gap, 1.0, -1.0):
+                changed = b_in.copy()
+                changed[[one, other]] += np.float32(step)
+                yield {name: changed}
+
+
+NEEDLES = {"reading": _readings, "writing": _writings, "pair": _pairs}
+"""Kinds of needles."""

@@ -1,0 +1,51 @@
+"""Which models the checker accepts: the golden table, and the table of backends in the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.certificate.acceptance import rows, verdicts
+from tracr.rasp.programs import EXAMPLES
+from tracr_check import ARITHMETICS
+
+DOCS = Path(__file__).parents[2] / "docs"
+TABLE = rows()
+
+
+def test_the_table_is_complete() -> None:
+    """Every program of the library at every level; all of them are accepted in float32 and float64."""
+    assert set(TABLE) == {(name, level) for name in EXAMPLES for level in (0, 1, 2)}
+    names = list(ARITHMETICS)
+    for found in TABLE.values():
+        assert len(found) == len(names)
+        assert found[names.index("float32")] == found[names.index("float64")] == "yes"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_acceptance_in_float32(name: str) -> None:
+    """At level 1."""
+    assert verdicts(name, 1, ("float32",)) == [TABLE[name, 1][list(ARITHMETICS).index("float32")]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "level"), sorted(TABLE))
+def test_acceptance(name: str, level: int) -> None:
+    """In every arithmetic: write the table again if a change is meant (python -m tests.certificate.acceptance)."""
+    assert verdicts(name, level) == TABLE[name, level]
+
+
+def test_the_documented_backends_are_the_measured_ones() -> None:
+    """Each row that the page lists as conforming is measured so, and nothing measured violates its own format."""
+    measured = json.loads((DOCS / "certificate" / "arithmetic_cpu.json").read_text(encoding="utf-8"))["rows"]
+    probed = [row for row in measured if "skipped" not in row]
+    assert len(probed) >= 10
+    page = (DOCS / "certificate.md").read_text(encoding="utf-8")
+    for row in probed:
+        assert row["dtype"] in row["conforms"], row["setting"]
+    listed = re.findall(r"^\| ((?:numpy|onnxruntime|JAX|torch) [\d.]+)", page, re.M)
+    versions = {f"{row['backend'].split()[0].split('-')[0]} {row['version'].split('+')[0]}".lower() for row in probed}
+    assert {name.lower() for name in listed} <= versions

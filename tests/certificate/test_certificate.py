@@ -1,0 +1,296 @@
+"""Certificates: made, shown, saved, loaded and refused."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracr
+import tracr_check
+from tests.agreement import load_compiled
+from tests.cli.calling import invoke, invoke_json, run
+from tracr.certificate.certificate import Certificate
+from tracr.errors import CertificateError, FormatError
+from tracr.rasp import programs, rasp
+
+MODEL = tracr.compile(programs.make_hist(), "abc", 4)
+CHECKER = Path(tracr_check.__file__).parent
+
+
+def broken(model: tracr.DesignedModel) -> tracr.DesignedModel:
+    """The model with an unembedding that mistakes one value for another."""
+    weights = {name: array.copy() for name, array in model.parameters.named()}
+    weights["unembed.W_U"] = -weights["unembed.W_U"]
+    return model.with_weights(weights)
+
+
+@pytest.fixture
+def certified(tmp_path: Path) -> Path:
+    """A folder with a certificate."""
+    MODEL.save(tmp_path / "model", certificate=True)
+    return tmp_path / "model"
+
+
+def test_a_compiled_model_is_accepted() -> None:
+    """The verdict says what is proved and what is assumed; it is kept, and a copy with other weights lacks it."""
+    model = replace(MODEL)
+    assert model.certificate is None
+    assert not model.certified
+    found = model.certify()
+    assert found
+    assert found.accepted
+    assert (found.reason, found.place) == ("", "")
+    assert "every input" in found.theorem
+    assert found.headline == "ACCEPTED in float32, lengths 1 to 4, padded"
+    assert any("order" in one for one in found.assumptions)
+    assert model.certificate is found
+    assert model.certified
+    assert replace(model).certificate is None
+    assert broken(model).certificate is None
+
+
+def test_a_wrong_model_is_rejected_with_the_reason() -> None:
+    """Never hidden: the text says why, and that a rejection is not a proof of the opposite."""
+    found = broken(MODEL).certify()
+    assert not found
+    assert found.reason
+    assert found.headline.startswith("REJECTED in float32, padded: ")
+    assert found.theorem == ""
+    assert "does not mean that the model is wrong" in str(found)
+    assert "REJECTED" in found._repr_html_()
+
+
+def test_the_arithmetic_and_the_padding_are_those_asked_for() -> None:
+    """They are part of the theorem; unknown ones are refused."""
+    found = MODEL.certify("float64", padded=False)
+    assert found.headline == "ACCEPTED in float64, lengths 1 to 4, unpadded"
+    assert "float64" in found.theorem
+    with pytest.raises(tracr.TracrError, match="float32"):
+        MODEL.certify("float31")
+    with pytest.raises(tracr.TracrError, match="padded"):
+        MODEL.certify(padded=1)  # type: ignore[arg-type]
+
+
+def test_changed_weights_can_be_certified() -> None:
+    """The checker reads the weights: a change that harms nothing is accepted, whoever made it."""
+    weights = {name: array.copy() for name, array in MODEL.parameters.named()}
+    weights["unembed.W_U"] = weights["unembed.W_U"] * 2
+    model = MODEL.with_weights(weights)
+    assert not model.own_weights
+    assert model.certify().accepted
+
+
+def test_a_saved_certificate_comes_back_as_a_record(certified: Path) -> None:
+    """Loading compares digests and repeats no proof: the model is certified only after another check."""
+    model = load_compiled(certified)
+    assert model.certificate is not None
+    assert model.certificate.accepted
+    assert model.certificate.recorded
+    assert model.certificate.headline.endswith("as recorded, not checked again")
+    assert not model.certified
+    assert model.certify().accepted
+    assert model.certified
+    assert load_compiled(certified).certificate is not None
+
+
+def test_a_folder_without_a_certificate_has_none(tmp_path: Path) -> None:
+    """Certificates are saved only when asked for."""
+    MODEL.certify()
+    MODEL.save(tmp_path / "model")
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {
+        *("manifest.json", "model.json", "tables.safetensors", "weights.safetensors")
+    }
+    assert load_compiled(tmp_path / "model").certificate is None
+
+
+def test_a_certified_folder_can_be_replaced(certified: Path) -> None:
+    """It is a saved model without other files."""
+    MODEL.save(certified)
+    MODEL.save(certified, certificate=True)
+    assert tracr_check.check_folder(certified).accepted
+
+
+def test_a_rejected_model_is_not_saved_as_certified(tmp_path: Path) -> None:
+    """`save(certificate=True)` refuses it with the reason; `certificate.save` writes the rejection."""
+    wrong = broken(MODEL)
+    with pytest.raises(CertificateError, match="no certificate to save: REJECTED"):
+        wrong.save(tmp_path / "model", certificate=True)
+    assert not (tmp_path / "model").exists()
+    wrong.certify().save(tmp_path / "model")
+    verdict = tracr_check.check_folder(tmp_path / "model")
+    assert not verdict.accepted
+    loaded = load_compiled(tmp_path / "model")
+    assert loaded.certificate is not None
+    assert loaded.certificate.reason == verdict.reason
+
+
+def changed_weights(folder: Path) -> None:
+    """Change a weight, and everything in the manifest that would tell."""
+    path = folder / "weights.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][path.name]["sha256"] = hashlib.sha256(data).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    model = json.loads((folder / "model.json").read_text())
+    model["own_weights"] = False
+    content = json.dumps(model).encode()
+    (folder / "model.json").write_bytes(content)
+    manifest["files"]["model.json"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_certificate_for_other_files_is_refused(certified: Path) -> None:
+    """Weights that were changed together with the manifest: the checker rejects, loading names the certificate."""
+    changed_weights(certified)
+    assert not tracr_check.check_folder(certified).accepted
+    with pytest.raises(FormatError, match=r"certificate is for another (model\.json|weights)") as refusal:
+        tracr.load(certified)
+    assert "delete certificate.json and verdict.json" in str(refusal.value)
+    for name in ("certificate.json", "verdict.json"):
+        (certified / name).unlink()
+    assert load_compiled(certified).certificate is None
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "verdict.json"])
+@pytest.mark.parametrize("how", ["changed", "missing", "empty", "cut", "a list"])
+def test_a_damaged_certificate_is_refused(certified: Path, name: str, how: str) -> None:
+    """With a FormatError, never anything else."""
+    path = certified / name
+    data = path.read_bytes()
+    contents = {"changed": data.replace(b"}", b" }", 1), "empty": b"", "cut": data[:-20], "a list": b"[]"}
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(contents[how])
+    if (name, how) == ("verdict.json", "changed"):
+        assert load_compiled(certified).certificate is not None  # a space more: the same record
+        return
+    with pytest.raises(FormatError):
+        tracr.load(certified)
+
+
+def test_the_key_of_older_folders_is_read(tmp_path: Path) -> None:
+    """Before, `certified: false` said that the weights are not the compiler's own."""
+    broken(MODEL).save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    content = json.loads(path.read_text())
+    content["certified"] = content.pop("own_weights")
+    data = json.dumps(content).encode()
+    path.write_bytes(data)
+    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
+    manifest["files"]["model.json"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (tmp_path / "model" / "manifest.json").write_text(json.dumps(manifest))
+    assert not load_compiled(tmp_path / "model").own_weights
+
+
+@pytest.mark.parametrize("variant", ["rotated", "with_layer_norm", "with_noise"])
+def test_variants_are_checked_or_refused(variant: str) -> None:
+    """A certificate of a variant is about the variant's weights; where there are no rules, the verdict says so."""
+    found: Certificate = getattr(MODEL, variant)().certify()
+    assert found.accepted or found.reason
+
+
+def test_models_of_other_kinds_say_why_they_have_none() -> None:
+    """Compressed models are refused with what to do instead."""
+    small = tracr.compress(tracr.compile(programs.make_hist(), "abc", 3, level=0), method="exact")
+    with pytest.raises(tracr.TracrError, match=r"no rules for projected weights(?s:.*)certify model\.compiled"):
+        small.certify()  # type: ignore[attr-defined]
+
+
+# The command line
+
+
+def test_certify_on_the_command_line(tmp_path: Path) -> None:
+    """It prints the verdict, as JSON too, and saves a folder that both commands check."""
+    text = invoke("certify", "hist", "--max-len", 3, "--level", 2, "-o", tmp_path / "model")
+    assert "hist: ACCEPTED in float32, lengths 1 to 3, padded" in text
+    data = invoke_json("certify", tmp_path / "model", "--arithmetic", "float64", "--unpadded")
+    assert data["accepted"]
+    assert (data["arithmetic"], data["padded"]) == ("float64", False)
+    assert tracr_check.main([str(tmp_path / "model")]) == 0
+
+
+def test_a_rejection_on_the_command_line(tmp_path: Path) -> None:
+    """The exit status is 1, and the reason is printed."""
+    broken(MODEL).save(tmp_path / "model")
+    done = run("certify", str(tmp_path / "model"))
+    assert done.returncode == 1
+    assert "REJECTED in float32" in done.stdout
+
+
+@pytest.mark.parametrize("words", [[], ["hist", "--probe", "numpy"], ["hist", "--arithmetic", "float3"]])
+def test_wrong_usage(words: list[str]) -> None:
+    """A program or a backend, and a known arithmetic."""
+    assert run("certify", *words).returncode == 2
+
+
+def test_a_probe_on_the_command_line() -> None:
+    """numpy in float32 conforms to float32, and is not in another format."""
+    assert "no violation of float32 was found" in invoke("certify", "--probe", "numpy")
+    assert run("certify", "--probe", "numpy", "--arithmetic", "bfloat16").returncode == 1
+
+
+def test_info_shows_the_verdict() -> None:
+    """In the table and as JSON."""
+    assert "ACCEPTED in float32" in invoke("info", "hist", "--max-len", 3)
+    assert invoke_json("info", "hist", "--max-len", 3)["certificate"]["accepted"]
+
+
+def test_pages_show_the_verdict(tmp_path: Path) -> None:
+    """The explorer's data and the card of a checkpoint; the card says that it is about the folder `tracr`."""
+    assert MODEL.explore("abc").data["certificate"]["headline"].startswith("ACCEPTED")
+    wrong = broken(MODEL).explore("abc").data["certificate"]
+    assert not wrong["accepted"]
+    assert "REJECTED" in wrong["headline"]
+    MODEL.save_pretrained(tmp_path / "gpt2")
+    card = (tmp_path / "gpt2" / "README.md").read_text()
+    assert "## Certificate" in card
+    assert "**ACCEPTED in float32" in card
+    assert "not about the tensors of this GPT-2" in card
+    assert tracr_check.check_folder(tmp_path / "gpt2" / "tracr").accepted
+
+
+# The checker alone
+
+
+def test_the_checker_imports_nothing_of_tracr() -> None:
+    """numpy and the standard library only."""
+    for path in CHECKER.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                top = name.partition(".")[0]
+                assert top in ("numpy", "tracr_check", "__future__") or top in sys.stdlib_module_names, (path, name)
+
+
+def test_the_checker_runs_without_this_project(certified: Path, tmp_path: Path) -> None:
+    """Copied somewhere else, with numpy: as docs/certificate.md says."""
+    shutil.copytree(CHECKER, tmp_path / "alone" / "tracr_check", ignore=shutil.ignore_patterns("__pycache__"))
+    numpy_path = Path(np.__file__).parents[1]
+    code = (
+        f"import sys; sys.path[:0] = [{str(tmp_path / 'alone')!r}, {str(numpy_path)!r}]; "
+        "import tracr_check; status = tracr_check.main(sys.argv[1:]); "
+        "assert not any(name.split('.')[0] == 'tracr' for name in sys.modules); sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code, str(certified), "--json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["accepted"]
+
+
+def test_tokens_alone_are_certified() -> None:
+    """The smallest model: no layers at all."""
+    assert tracr.compile(rasp.tokens, "ab", 2).certify().accepted

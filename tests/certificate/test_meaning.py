@@ -1,0 +1,54 @@
+"""The meaning of saved tables: the same as the table interpreter's, and as the interpreter's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
+from tracr.certificate.trials.meaning import Meaning
+from tracr.ir.domains import Finite
+from tracr.ir.options import LEVELS
+from tracr.runtime.table_interpreter import Batch, evaluate_batch
+from tracr.saving.models import MODEL, TABLES, files_of
+
+
+@mostly_compared()
+@settings(max_examples=25)
+@given(case=cases(composite=True), level=st.sampled_from(LEVELS))
+def test_the_meaning_is_the_table_interpreters(case: Case, level: int) -> None:
+    """Code for code, for every s-op, at every position; and undefined where the interpreter has an error."""
+    model = compile_case(case, level=level)
+    files = files_of(model)
+    meaning = Meaning(json.loads(files[MODEL]), safetensors.numpy.load(files[TABLES]))
+    shortest, longest = model.program.lengths
+    for length in range(shortest, min(longest, 3) + 1):
+        inputs = list(itertools.product(range(len(model.options.vocab)), repeat=length))[:40]
+        batch = Batch(np.array(inputs, np.int32), np.full(len(inputs), length, np.int32))
+        expected = evaluate_batch(model.program, batch)
+        for row, tokens in enumerate(inputs):
+            found = meaning.codes(tokens)
+            assert (found is None) == bool(expected.errors[row])
+            if found is None:
+                continue
+            for number, node in model.program.sops.items():
+                want = np.broadcast_to(expected.codes[number], batch.codes.shape)[row].tolist()
+                assert _same(node.domain, found[number], want), node.label
+
+
+def _same(domain: Any, found: list[Any], want: list[Any]) -> bool:
+    if isinstance(domain, Finite):
+        numbers = domain.numbers
+        return all(a == b or abs(numbers[a] - numbers[b]) < 1e-9 for a, b in zip(found, want, strict=True))
+    return all(
+        (a is None) == bool(np.isnan(b)) and (a is None or abs(a - Fraction(b)) < Fraction(1, 10**6))
+        for a, b in zip(found, want, strict=True)
+    )

@@ -1,0 +1,106 @@
+"""Mutants: the checker accepts no model that is wrong on some input, and most of those that are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tracr
+from tracr.certificate.trials.execution import ORDERS
+from tracr.certificate.trials.mutants import KINDS, SavedParts
+from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
+from tracr.rasp.programs import EXAMPLES
+
+LENGTH = 3
+FEW = [("hist", 2), ("frac_prevs", 0), ("reverse", 2)]
+
+
+def saved(name: str, level: int) -> SavedParts:
+    """A program of the library, compiled for short inputs."""
+    example = EXAMPLES[name].made_for(EXAMPLES[name].vocab, LENGTH)
+    return parts_of(tracr.compile(example.program, example.vocab, LENGTH, level=level))
+
+
+def tried(parts: SavedParts, count: int, seed: tuple[int, ...], folder: Path, kind: str | None = None) -> Counter[str]:
+    """How many mutants were harmful or harmless, accepted or rejected; none that is harmful may be accepted."""
+    found: Counter[str] = Counter()
+    for outcome in trials(parts, count, seed, folder, kind):
+        assert not outcome.unsound, (outcome.mutant.what, outcome.wrong)
+        harm = "harmful" if outcome.wrong else "harmless"
+        found[f"{harm} {'accepted' if outcome.verdict.accepted else 'rejected'}"] += 1
+        assert outcome.verdict.accepted or outcome.verdict.reason
+    return found
+
+
+@pytest.mark.parametrize(("name", "level"), FEW)
+def test_no_harmful_mutant_is_accepted(name: str, level: int, tmp_path: Path) -> None:
+    """Weights, tables, programs and hints, against runs on every input."""
+    found = tried(saved(name, level), 8, (1, level), tmp_path)
+    assert found.total() >= 6
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS)))
+def test_every_kind_of_mutant_harms_sometimes(kind: str, tmp_path: Path) -> None:
+    """So the trials above can fail: some mutants of each kind are wrong."""
+    found = tried(saved("hist", 1), 10, (2,), tmp_path, kind)
+    assert found["harmful rejected"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("level", "causal", "name", "place", "added"),
+    [
+        (1, False, "embed.W_E", (3, 11), 0.05),
+        (0, True, "blocks.1.attn.b_Q", (0, 3), -0.5),
+        (1, True, "blocks.1.attn.b_Q", (0, 0), 0.05),
+    ],
+)
+def test_mutants_that_were_accepted_once(
+    level: int, causal: bool, name: str, place: tuple[int, ...], added: float, tmp_path: Path
+) -> None:
+    """Scores of selected keys that differ: an infinite bound was taken for a value that does not occur."""
+    example = EXAMPLES["hist_bos"].made_for(EXAMPLES["hist_bos"].vocab, LENGTH)
+    parts = parts_of(tracr.compile(example.program, example.vocab, LENGTH, level=level, causal=causal))
+    changed = parts.weights[name].copy()
+    changed[place] += added
+    mutant = replace(parts, weights={**parts.weights, name: changed})
+    assert wrong_inputs(mutant, EveryInput(parts))
+    assert not check_parts(mutant, tmp_path).accepted
+
+
+@pytest.mark.slow
+def test_two_thousand_mutants(tmp_path: Path) -> None:
+    """Of the whole library at all levels: 0 harmful accepted, at least 80 % of the harmless weights accepted."""
+    weights: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    for number, (name, level) in enumerate((name, level) for name in EXAMPLES for level in (0, 1, 2)):
+        parts = saved(name, level)
+        if not check_parts(parts, tmp_path).accepted or EveryInput(parts).count > 2_000:
+            continue
+        weights += tried(parts, 18, (3, number), tmp_path, "weight")
+        others += tried(parts, 12, (4, number), tmp_path)
+    assert weights.total() + others.total() >= 2_000
+    assert weights["harmful rejected"] + others["harmful rejected"] >= 400
+    harmless = weights["harmless accepted"] + weights["harmless rejected"]
+    assert weights["harmless accepted"] >= 0.8 * harmless, weights
+
+
+@pytest.mark.parametrize(("name", "level"), FEW)
+def test_accepted_models_are_right_in_every_order(name: str, level: int, tmp_path: Path) -> None:
+    """Sums reversed, permuted, one by one, in blocks, with fused multiply-adds; every input, padded and not."""
+    parts = saved(name, level)
+    assert check_parts(parts, tmp_path).accepted
+    assert wrong_inputs(parts, EveryInput(parts), tuple(ORDERS)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_accepted_library_models_are_right_in_every_order(name: str, level: int, tmp_path: Path) -> None:
+    """The whole library."""
+    parts = saved(name, level)
+    inputs = EveryInput(parts)
+    if check_parts(parts, tmp_path).accepted and inputs.count <= 4_000:
+        assert wrong_inputs(parts, inputs, tuple(ORDERS)) == 0

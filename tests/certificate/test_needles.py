@@ -1,0 +1,68 @@
+"""Models that are wrong on one input of 4⁴⁰: random tests find nothing, the checker rejects them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+import tracr
+from tests.certificate.needles import NEEDLES, PROGRAMS, Haystack, needle
+
+NONE = {
+    *(
+        ("writing", name, level)
+        for name in PROGRAMS
+        for level in (1, 2)
+        if (name, level) not in {("step", 1), ("sum", 1)}
+    ),
+    *(("reading", name, level) for name in ("mean", "table of pairs") for level in (1, 2)),
+}
+"""Constructions that have no place for a needle of a kind: no neuron or dimension is special to the rare input."""
+
+CASES = [(kind, name, level) for kind in NEEDLES for name in PROGRAMS for level in (1, 2)]
+QUICK = {("pair", "step", 2), ("reading", "matching", 2)}
+
+
+@cache
+def haystack(name: str, level: int) -> Haystack:
+    """The model of a program, compiled once; the checker accepts it."""
+    model = tracr.compile(PROGRAMS[name], "abcd", 40, level=level)
+    assert model.certify().accepted
+    return Haystack.of(model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "level"),
+    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in CASES if case not in NONE],
+)
+def test_needles_are_rejected(kind: str, name: str, level: int) -> None:
+    """Right on all inputs that a random test tries, wrong on the rare one; and the checker says where."""
+    hay = haystack(name, level)
+    weights = needle(hay, kind)
+    assert weights is not None
+    model = hay.model.with_weights(weights)
+    assert model.verify(300)
+    assert model("ab" * 20) != hay.model("ab" * 20)
+    found = model.certify()
+    assert not found.accepted
+    assert found.reason
+    assert found.place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name", "level"), sorted(NONE))
+def test_the_exceptions_are_needed(kind: str, name: str, level: int) -> None:
+    """No needle of this kind is found there."""
+    assert needle(haystack(name, level), kind) is None
+
+
+@pytest.mark.slow
+def test_a_million_inputs_do_not_find_a_needle() -> None:
+    """Of 4⁴⁰: the counter, as in docs/certificate.md."""
+    hay = haystack("counter", 2)
+    weights = needle(hay, "pair")
+    assert weights is not None
+    model = hay.model.with_weights(weights)
+    assert model.verify(1_000_000)
+    assert not model.certify().accepted
