@@ -11,8 +11,8 @@ The theorem holds for every execution that conforms to the named arithmetic. An 
   (`exp_error` + |x|) u; exp(0) = 1; below -`apart` it is 0, or where the arithmetic leaks at most twice its value;
   the quotient has a relative error of at most 3 u;
 - **copy**: where one key has all the weight, its weight is exactly 1, or within `copy_error` u of 1;
-- **flush**: a result smaller than `tiny` (a stored one: than `stored_tiny`) may be replaced by any number that is as
-  small, 0 included; no number larger than `largest` occurs (the checker proves it).
+- **flush**: results smaller than `tiny` (stored ones: than `stored_tiny`) are replaced by 0, either all or none; no
+  number larger than `largest` occurs (the checker proves it).
 
 Excluded: TF32, products like Strassen's, sums in less than 32 bits.
 """
@@ -85,6 +85,7 @@ class Arithmetic:
             f"sums are computed in {self.sum_bits} bits in any order, with or without fused multiply-adds{stored}",
             f"softmax subtracts the largest score, and the weight of a key {self.apart:g} below it {far}",
             f"a value with all the weight of a head is copied {copied}",
+            f"results below {self.tiny:.3g} are all replaced by 0, or none is",
             "no TF32, no Strassen-like products",
         )
 

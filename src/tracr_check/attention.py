@@ -25,6 +25,7 @@ from tracr_check.verdict import Rejected, need, reject
 
 __all__ = ["Attention", "HeadWeights", "States", "after_attention", "pad_rows"]
 
+Ints = NDArray[np.int64]
 CELLS = 60_000_000
 CLASSES = 2_000
 
@@ -81,30 +82,35 @@ def after_attention(
 ) -> States:
     """The stream after the heads of a layer and their bias."""
     need(len(owners) == len(heads), f"hints for {len(owners)} heads, not {len(heads)}", f"layer {layer}")
+    terms = np.sum([(one.w_o != 0).sum(0) for one in heads], axis=0) if heads else np.zeros(len(bias), int)
     found = [
-        _Head(states, one, own, given, f"{layer}.{place}")
+        _Head(states, one, own, given, f"{layer}.{place}", terms)
         for place, (one, own) in enumerate(zip(heads, owners, strict=True))
     ]
     added = [one for head in found for one in head.at_tokens()]
     at_bos = [one for head in found for one in head.at_bos()]
     at_pad = [one for head in found for one in head.at_pad()]
     a = given.arithmetic
-    pad = None if states.pad is None else _plus(states.pad, at_pad, bias, a, "P")
-    return States(_plus(states.tokens, added, bias, a, "1"), _plus(states.bos, at_bos, bias, a, "B"), pad)
+    pad = None if states.pad is None else _plus(states.pad, at_pad, bias, terms, a, "P")
+    tokens, bos = _plus(states.tokens, added, bias, terms, a, "1"), _plus(states.bos, at_bos, bias, terms, a, "B")
+    return States(tokens, bos, pad)
 
 
-def _plus(state: State, added: list[Added], bias: Array, a: Arithmetic, base: Var) -> State:
+def _plus(state: State, added: list[Added], bias: Array, terms: Ints, a: Arithmetic, base: Var) -> State:
     """The stream with what heads and the bias add to it; the error of the sum, and the bias, belong to `base`.
 
-    If one head writes into an empty dimension, the number is what the head gives. Otherwise a sum of k terms is exact
-    if all are points on a grid and few enough, and off by gamma(k + 1) of the sizes if not.
+    If one head writes into an empty dimension, the number is what the head gives. Otherwise a sum is exact if all its
+    terms are points on a grid and few enough. If not: the product with W_O is one sum over the `terms` products of
+    all heads, in any order, so that each product passes through at most terms + 3 roundings (its own, the sum's, the
+    bias's, the stream's). The error is gamma(terms + 3) of the sizes of all products: `_Head.reading` counts those of
+    a head with several terms, here is the size of the others and of the stream.
     """
     dims = sorted({one.dim for one in added} | set(np.flatnonzero(bias).tolist()))
     new = state.without(dims)
     columns: dict[Var, list[tuple[int, Column]]] = {}
     for dim in dims:
         mine = [one for one in added if one.dim == dim]
-        for owner, column in _column(state, mine, float(bias[dim]), dim, a, base).items():
+        for owner, column in _column(state, mine, float(bias[dim]), dim, int(terms[dim]), a, base).items():
             columns.setdefault(owner, []).append((dim, column))
     for owner, found in columns.items():
         rows = len(state.tables[owner].lo) if owner in state.tables else max(len(column[0]) for _, column in found)
@@ -117,11 +123,21 @@ def _plus(state: State, added: list[Added], bias: Array, a: Arithmetic, base: Va
     return new
 
 
+def product_error(terms: int, a: Arithmetic) -> float:
+    """The error of the product with W_O, relative to the sizes of a head's products.
+
+    A product of any head may be added before or after those of this one: see `_plus`.
+    """
+    return float(a.gamma(terms + 3)) + (a.stored_unit if a.narrow else 0.0)
+
+
 Column = tuple[Array, Array, Array]
 
 
-def _column(state: State, added: list[Added], bias: float, dim: int, a: Arithmetic, base: Var) -> dict[Var, Column]:
-    """What a dimension holds after some additions, by variable."""
+def _column(
+    state: State, added: list[Added], bias: float, dim: int, count: int, a: Arithmetic, base: Var
+) -> dict[Var, Column]:
+    """What a dimension holds after some additions, by variable; the heads' sum has `count` products."""
     held = {name: (lo, hi) for name, (lo, hi, _) in state.column(dim).items() if lo.any() or hi.any()}
     if len(added) == 1 and not held and not bias:
         one = added[0]
@@ -136,7 +152,8 @@ def _column(state: State, added: list[Added], bias: float, dim: int, a: Arithmet
     grid = min(float(grid_of(lo).min()) for lo, _ in every) if point else 0.0
     exact = point and size <= 2.0 ** min(a.stored_bits, 52) * grid and grid >= a.stored_tiny
     stored = 2 * (a.stored_unit * size + a.stored_tiny) if a.narrow else 0.0
-    off = 0.0 if exact else a.gamma(len(every) + 1) * size + stored + len(every) * (2.0**-50 * size + a.tiny)
+    roundings = count + len(every) + 3
+    off = 0.0 if exact else a.gamma(roundings) * size + stored + roundings * (2.0**-50 * size + a.tiny)
     found: dict[Var, Column] = {}
     for name, pairs in terms.items():
         lo, hi = np.asarray(sum(pair[0] for pair in pairs)), np.asarray(sum(pair[1] for pair in pairs))
@@ -150,9 +167,10 @@ def _column(state: State, added: list[Added], bias: float, dim: int, a: Arithmet
 
 class _Head:
     def __init__(
-        self, states: States, weights: HeadWeights, owners: dict[int, Var], given: Attention, number: str
+        self, states: States, weights: HeadWeights, owners: dict[int, Var], given: Attention, number: str, terms: Ints
     ) -> None:
         self.states, self.weights, self.owners, self.given = states, weights, owners, given
+        self.terms = terms
         self.number, self.where = number, f"head {number}"
         self.a = given.arithmetic
         w = weights
@@ -206,7 +224,7 @@ class _Head:
         if self.pad_value is not None:
             pad_size = float(_through(self.pad_value.lo[:, used], self.pad_value.hi[:, used], weights)[2].max())
         power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
-        tail = 0.0 if power else float(self.a.gamma(len(used))) + (self.a.stored_unit if self.a.narrow else 0.0)
+        tail = 0.0 if power else product_error(int(self.terms[dim]), self.a)
         keys = self.given.program.longest + 1
         return Reading(lo, hi, size, (float(b_lo[0]), float(b_hi[0])), float(b_size[0]), pad_size, tail, keys), env
 

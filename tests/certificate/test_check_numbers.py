@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import ARITHMETICS
-from tracr_check.boxes import Boxes, exactly, grid_of, natural, read_boxes, rounded
+from tracr_check.attention import Added, _column, product_error
+from tracr_check.boxes import Boxes, State, exactly, grid_of, natural, read_boxes, rounded
 from tracr_check.piecewise import Relus
 from tracr_check.selection import Selection
 
@@ -116,3 +117,22 @@ def test_weights_of_softmax_stay_within_the_bound(weight: float | None) -> None:
             computed = e / np.float32(summed(e, rng))
             error = np.abs(computed / (ideal / ideal.sum()) - 1).max()
             assert error <= selection.weight_error(41, FLOAT32)
+
+
+def test_the_products_of_all_heads_are_one_sum() -> None:
+    """Small products of one head may be rounded beside large ones of another, which cancel."""
+    large, small = np.array([1.0, -1.0]), np.full(6, 2.0**-24 * (1 + 2**-10))
+    state = State(1, {"1": Boxes(np.array([], int), np.zeros((1, 0)), np.zeros((1, 0)), np.zeros((1, 0)))})
+    error = product_error(8, FLOAT32)
+    added = []
+    for owner, one in (("a", large), ("b", small)):
+        value, off = np.array([one.sum()]), error * np.abs(one).sum()
+        added.append(Added(0, owner, value - off, value + off, np.array([False])))
+    columns = _column(state, added, 0.0, 0, 8, FLOAT32, "1").values()
+    lo, hi = (sum(float(column[place].min()) for column in columns) for place in (0, 1))
+    found = np.float32(0)
+    for one in (1.0, *small, -1.0):
+        found = np.float32(found + np.float32(one))
+    exact = float(small.astype(np.float32).astype(float).sum())
+    assert lo <= found <= hi
+    assert abs(found - exact) > 2 * FLOAT32.gamma(2) + FLOAT32.gamma(6) * exact  # so each head alone would not do
