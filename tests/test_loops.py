@@ -13,6 +13,7 @@ LAYERED = ("layout", "schedule")
 MAKERS = {
     "ir/schedule.py",  # the lists themselves
     "ir/size.py",  # a size per layer
+    "certificate/hints.py",  # hints per layer
     "compiler/layers/assign.py",  # the others make new layers from layers
     "compiler/layers/share_neurons.py",
     "compiler/residual/assemble.py",

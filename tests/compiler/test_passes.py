@@ -148,6 +148,7 @@ def check(case: Case, passes: set[str]) -> None:
 @mostly_compared()
 @given(case=cases(max_ops=10), passes=st.sets(st.sampled_from(AUTOMATIC)))
 @example(Case(39735, (-1, 0, 0.5), 6, 3, False, False), {"fold", "linear_tables", "sums"})  # functions of sums at PAD
+@example(Case(3, ("a", "b", "c"), 5, 2, False, False), {"simplify", "fold", "linear_tables"})  # choices for gone nodes
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_passes_give_the_same_answers(case: Case, passes: set[str]) -> None:
     """Random programs, causal or not, padded and not, with a random set of passes."""

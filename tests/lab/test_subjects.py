@@ -106,7 +106,7 @@ def test_what_is_refused() -> None:
     refused: list[tuple[str, str, dict[str, object], str]] = [
         ("hist", "rotatd", {}, r"there is no realisation 'rotatd'\n  hint: .*rotated"),
         ("hist", "rotated", {"ratio": 2}, '"rotated" has no dial ratio\n  hint: there are level, gap'),
-        ("hist", "superposed", {"ratio": 3.0}, "cannot compute its program exactly"),
+        ("hist", "superposed", {"ratio": 3.0}, "no projection to .* is without loss"),
         ("hist", "superposed", {"ratio": 0}, "ratio"),
         ("hist", "decoys", {"count": 500}, "does not have 500 programs that can be decoys in hist"),
         ("hist", "compiled", {"level": 7}, "level"),

@@ -12,7 +12,7 @@ from typing import Any
 from tracr import arguments
 from tracr.certificate.certificate import Certificate
 from tracr.certificate.hints import hints
-from tracr.errors import TracrError
+from tracr.errors import TracrError, WriteError
 from tracr.model.designed import DesignedModel
 from tracr.saving.models import CONTENT, files_of
 from tracr.writing import written_to
@@ -73,8 +73,14 @@ def certificate_of(model: DesignedModel) -> Certificate | None:
 
 
 def shown_certificate(model: DesignedModel) -> Certificate | None:
-    """The certificate that descriptions of a model show: the last one, else a new one; None for a very large model."""
+    """The certificate that descriptions of a model show: the last one, else a new one.
+
+    None for a very large model, and where the disk refuses the temporary files of the check.
+    """
     known = certificate_of(model)
     if known is not None or model.n_parameters > SHOWN_PARAMETERS:
         return known
-    return certify(model)
+    try:
+        return certify(model)
+    except WriteError:
+        return None

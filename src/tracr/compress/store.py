@@ -20,6 +20,7 @@ __all__ = ["Store"]
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 SETTINGS, PARTS, RESULTS = "settings.json", "parts", "results.parquet"
+ROWS_TOGETHER = 2_000  # rows in one group of the file: small groups make it large
 
 
 class Store:
@@ -103,9 +104,15 @@ class Store:
         """Write all results into one Parquet file, without holding them all in memory."""
 
         def write(path: Path) -> None:
-            with self._parquet.ParquetWriter(path, self.schema) as writer:
+            with self._parquet.ParquetWriter(path, self.schema, compression="zstd") as writer:
+                waiting: list[Any] = []
                 for part in self._files():
-                    writer.write_table(self._with_all_columns(self._parquet.read_table(part)))
+                    waiting.append(self._with_all_columns(self._parquet.read_table(part)))
+                    if sum(map(len, waiting)) >= ROWS_TOGETHER:
+                        writer.write_table(self._arrow.concat_tables(waiting))
+                        waiting = []
+                if waiting:
+                    writer.write_table(self._arrow.concat_tables(waiting))
 
         target = self.folder / RESULTS
         self._write(target, write)

@@ -41,8 +41,8 @@ every float format."""
 LANES = 16
 """Assumed of backends where a bound says so: sums of products are computed in at least this many lanes."""
 
-RUN, ANY_ORDER = 64, 1_000
-"""Assumed of backends, only for more than `ANY_ORDER` keys: sums over keys are computed in runs of at most `RUN` terms.
+RUN = 64
+"""Assumed of backends, only for more than 84 keys: sums over keys are computed in runs of at most this many terms.
 
 Bounds that name neither hold for sums in any order. The certificate (docs/certificate.md) assumes neither.
 """
@@ -148,8 +148,7 @@ def share_error(keys: int) -> float:
     """Error of the attention BOS receives, c/(c+w): one exponential, a sum of w+1 positive terms, a division.
 
     In any order, the sum of c and w ones is off by U times the sum of all partial results. This is largest for a chain
-    that begins with c: c w + w(w+1)/2, relative to c + w at most 3/4 keys + 1/4 for w <= keys = c. Beyond `ANY_ORDER`
-    keys the shares are too close for this bound, and the sum is assumed to have runs of at most `RUN` terms.
+    that begins with c: c w + w(w+1)/2, relative to c + w at most 3/4 keys + 1/4 for w <= keys = c. The bound covers
+    this for up to 84 keys; for more, the sum is assumed to have runs of at most `RUN` terms.
     """
-    any_order = 0.75 * keys + 1 if keys <= ANY_ORDER else 0.0
-    return (16 + max(min(keys, RUN), any_order)) * U
+    return (16 + min(keys, RUN)) * U

@@ -162,7 +162,10 @@ def _compiled_with(model: CompiledModel, case: Case, entry: zoo.Entry) -> Compil
     (_, first), (_, second) = made.program.outputs
     fits = first != second and made.program.lengths == model.program.lengths
     if not fits or evaluate_batch(made.program, case.inputs(MANY)).errors.any():
-        raise TracrError(f"{other.name} has other inputs than {case.name}, or is the same program")
+        raise TracrError(
+            f"{other.name} has other inputs than {case.name}, or is the same program",
+            hint="name another program: other=",
+        )
     return made
 
 

@@ -70,7 +70,4 @@ def drop_unused(program: Some) -> Some:
             needed.add(number)
             stack.extend(program.children(program.sops[number]))
     used = {selector for number in needed for selector in program.sops[number].op.selectors}
-    kept = {part.id for number in used for part in program.parts(number)}
-    if len(needed) == len(program.sops) and len(kept) == len(program.selectors):
-        return program
-    return program.only(needed, kept)
+    return program.only(needed, {part.id for number in used for part in program.parts(number)})
