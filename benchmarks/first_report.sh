@@ -14,7 +14,7 @@ run() { tracr lab run -j 2 --twins "$twins" -o "$out" "$@" || true; }  # rows th
 
 run --methods $methods --cases "core,$trained" --realisations compiled,softened,superposed --seeds 0-1
 run --methods $methods --cases "$trained" --realisations twin --seeds 0-3
-run --methods $methods --cases "$trained" --realisations decoys,backup,two_programs --seeds 0-1
+run --methods $methods --cases "core,$trained" --realisations decoys,backup,two_programs --seeds 0-1
 run --methods acdc --subset acdc=20 --cases "$trained" --realisations compiled,softened,superposed,twin --seeds 0-1
 run --methods edge-probing,node-probing --subset edge-probing=8,node-probing=8 --cases "$trained" \
     --realisations compiled,softened,twin --seeds 0-1
