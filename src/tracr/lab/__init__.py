@@ -13,6 +13,7 @@ faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
 realising.py  the realisations of a case: compiled, rotated, ..., twin
 subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk; twin_folder.py reads
               trained twins; output_truth.py, the truth of one of two outputs; acceptable.py, the circuits of backups
+track.py      `Track`: what methods are asked for; so far their edges
 selecting.py  chooses cases by words: names, tags, core, all
 dials.py      dials by name, each for a few realisations
 choices.py    names with settings; finding.py finds methods by name, or in a user's file
@@ -32,6 +33,7 @@ __all__ = [
     "DIALS",
     "REALISATIONS",
     "ROLES",
+    "TRACKS",
     "Case",
     "ComponentRole",
     "Conditions",
@@ -42,6 +44,7 @@ __all__ = [
     "LabRun",
     "Standing",
     "Subject",
+    "Track",
     "case",
     "cases",
     "dial_realisations",
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
     from tracr.lab.selecting import select_cases
     from tracr.lab.stored_subject import read_subject, write_subject
     from tracr.lab.subjects import Subject, keep_twin, subject
+    from tracr.lab.track import TRACKS, Track
 else:
     LAZY = {
         "Case": "tracr.lab.one_case",
@@ -90,6 +94,8 @@ else:
         "ROLES": "tracr.lab.roles",
         "Standing": "tracr.lab.leaderboard",
         "Subject": "tracr.lab.subjects",
+        "TRACKS": "tracr.lab.track",
+        "Track": "tracr.lab.track",
         "hierarchical_bootstrap": "tracr.lab.bootstrap",
         "case": "tracr.lab.catalogue",
         "cases": "tracr.lab.catalogue",

@@ -21,6 +21,7 @@ from tracr.lab.methods import Method, MethodData, run_method
 from tracr.lab.one_case import Case
 from tracr.lab.selecting import named_case
 from tracr.lab.subjects import Subject, subject
+from tracr.lab.track import EDGES
 from tracr.lab.unread_edges import unread_edges
 
 __all__ = [
@@ -40,7 +41,7 @@ KEY = ("method", "version", "settings", "case", "realisation", "dials", "seed")
 """The columns that tell rows apart."""
 NOT_MADE, NOT_ADMITTED = "not made", "not admitted"
 """Before the reasons of refusals in the column "error"."""
-SCORES = ("auroc", "average_precision", "precision_at_size", "exact", "cpr", "cmd")
+SCORES = EDGES.scores
 COLUMNS: Mapping[str, str | list[str]] = {
     "track": "string",
     "method": "string",
@@ -99,7 +100,7 @@ class Conditions:
     pairs_seed: int | None = None
     ablation: Ablation = "resample"
     granularity: Granularity = "qkv"
-    track: str = "edges"
+    track: str = EDGES.name
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,12 @@ from tracr.lab.realising import realisation_of
 from tracr.lab.rows import COLUMNS, KEY, Conditions, SubjectRuns, key_columns, run_subject
 from tracr.lab.selecting import named_case, select_cases
 from tracr.lab.subject_cache import VARIABLE, weights_digest
+from tracr.lab.track import TRACKS
 from tracr.lab.twin_folder import TwinFolder
 from tracr.workers import SERIAL, Workers
 
-__all__ = ["TRACKS", "LabRun", "drawn_cases", "run"]
+__all__ = ["LabRun", "drawn_cases", "run"]
 
-TRACKS = ("edges",)
 DEFAULT = Conditions()
 
 
