@@ -114,6 +114,9 @@ class Selector:
     table: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8))
 
 
+Selected = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+
+
 class Program:
     """The program, with the ways to compute its variables. `facts.py` and the heads add ways as they prove them."""
 
@@ -201,16 +204,24 @@ class Program:
     # Selectors
 
     def literals(self, selector: int) -> list[Selector]:
-        """The tables that a selector is made of."""
-        one = self.selectors[selector]
-        return [one] if one.kind == "table" else [x for part in one.parts for x in self.literals(part)]
+        """The tables that a selector is made of, each once."""
+        return self._tables(selector, ("and", "or", "not"))
 
     def conjuncts(self, selector: int) -> list[Selector]:
-        """Tables that all hold where a selector holds."""
-        one = self.selectors[selector]
-        if one.kind == "table":
-            return [one]
-        return [x for part in one.parts for x in self.conjuncts(part)] if one.kind == "and" else []
+        """Tables that all hold where a selector holds, each once."""
+        return self._tables(selector, ("and",))
+
+    def _tables(self, selector: int, through: tuple[str, ...]) -> list[Selector]:
+        """The tables below a selector, through combinations of these kinds; every selector is visited once."""
+        found, seen, waiting = [], {selector}, [selector]
+        while waiting:
+            one = self.selectors[waiting.pop()]
+            if one.kind == "table":
+                found.append(one)
+            elif one.kind in through:
+                waiting += [part for part in reversed(one.parts) if part not in seen]
+                seen.update(one.parts)
+        return found
 
     def sides(self, selector: int) -> tuple[set[int], set[int]]:
         """The s-ops that matter for queries, and for keys: a table with equal rows does not depend on the query."""
@@ -223,18 +234,28 @@ class Program:
         return queries, keys
 
     def selected(
-        self, selector: int, queries: Env, keys: Env, pairs: bool = False
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """[query, key] (or row by row, `pairs`): whether a key is selected; whether the program is defined there."""
-        one = self.selectors[selector]
+        self, selector: int, queries: Env, keys: Env, pairs: bool = False, known: dict[int, Selected] | None = None
+    ) -> Selected:
+        """[query, key] (or row by row, `pairs`): whether a key is selected; whether the program is defined there.
+
+        `known` are parts that were computed before: each is computed once.
+        """
+        known = {} if known is None else known
+        if selector not in known:
+            known[selector] = self._selected(self.selectors[selector], queries, keys, pairs, known)
+        return known[selector]
+
+    def _selected(
+        self, one: Selector, queries: Env, keys: Env, pairs: bool, found_before: dict[int, Selected]
+    ) -> Selected:
         if one.kind == "table":
-            by_query, by_key = self.sides(selector)
+            by_query, by_key = self.sides(one.number)
             rows = self.codes(one.queries, queries) if one.queries in by_query else np.zeros(queries.rows, np.int64)
             columns = self.codes(one.keys, keys) if one.keys in by_key else np.zeros(keys.rows, np.int64)
             cells = one.table[rows, columns] if pairs else one.table[np.ix_(rows, columns)]
             known = (rows >= 0) & (columns >= 0) if pairs else (rows >= 0)[:, None] & (columns >= 0)[None]
             return cells == 1, (cells >= 0) & known
-        found = [self.selected(part, queries, keys, pairs) for part in one.parts]
+        found = [self.selected(part, queries, keys, pairs, found_before) for part in one.parts]
         chosen, defined = found[0]
         for other, fine in found[1:]:
             chosen, defined = (chosen & other if one.kind == "and" else chosen | other), defined & fine

@@ -235,9 +235,9 @@ class CircuitBuilder:
                 self._embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
     def positions(self) -> int:
-        """The number of an s-op that is the position; if the program has none, it is added, without a node."""
+        """The number of an s-op that is the position; if none is there yet, it is added, without a node."""
         for node in self.program.sops.values():
-            if isinstance(node.op, IndicesOp):
+            if isinstance(node.op, IndicesOp) and node.id in self._variables:
                 return node.id
         values = tuple(range(self.program.options.max_seq_len))
         labels = {node.label for node in self.program.sops.values()}
