@@ -317,7 +317,7 @@ def test_starts_have_the_right_shapes() -> None:
     jax = pytest.importorskip("jax")
     architecture = architecture_of(HIST, 32, 8, 64, layer_norm=True, activation="gelu_new")
     shapes = architecture.shapes(HIST)
-    weights = random_start(0, shapes, np.ones(shapes["unembed.W_U"][1]))
+    weights = random_start(jax.random.key(0), shapes, np.ones(shapes["unembed.W_U"][1]))
     assert {name: array.shape for name, array in weights.items()} == shapes
     points = np.linspace(-4, 4, 50, dtype=np.float32)
     for activation in ("gelu", "gelu_new", "relu"):

@@ -63,8 +63,8 @@ def start_of(
 ) -> Tree:
     """The weights at the start with a leading axis of seeds; `numbers` are the sizes of the logits."""
     shapes = architecture.shapes(model)
-    drawn = [random_start(seed, shapes, numbers) for seed in seeds]
-    weights: Tree = {name: jnp.asarray(np.stack([one[name] for one in drawn])) for name in shapes}
+    keys = jax.vmap(jax.random.key)(np.array(seeds))
+    weights: Tree = jax.vmap(lambda key: random_start(key, shapes, numbers))(keys)
     if start == "random":
         return weights
     soft = _softened(model)
@@ -76,21 +76,20 @@ def start_of(
     return {name: jnp.asarray(np.stack([one[name] for one in each])) for name in shapes}
 
 
-def random_start(seed: int, shapes: dict[str, tuple[int, ...]], numbers: Array) -> dict[str, Array]:
+def random_start(key: Any, shapes: dict[str, tuple[int, ...]], numbers: Array) -> Tree:
     """Random weights; `numbers` are the sizes of the logits."""
-    rng = np.random.default_rng(seed)
-    weights: dict[str, Array] = {}
-    for name, shape in shapes.items():
+    weights: Tree = {}
+    for place, (name, shape) in enumerate(shapes.items()):
         leaf = name.rpartition(".")[2]
         if leaf.startswith("b_"):
-            weights[name] = np.zeros(shape, dtype=np.float32)
+            weights[name] = jnp.zeros(shape)
             continue
         scale = 0.3 if leaf in ("W_E", "W_pos") else shape[-2] ** -0.5
         if leaf == "W_Q":
             scale *= shape[-1] ** -0.5  # scores are not divided by √d_head
         if leaf == "W_O":
             scale = (shape[0] * shape[1]) ** -0.5
-        weights[name] = (scale * rng.standard_normal(shape)).astype(np.float32)
+        weights[name] = scale * jax.random.normal(jax.random.fold_in(key, place), shape)
     weights["unembed.W_U"] = weights["unembed.W_U"] * numbers
     return weights
 
