@@ -64,7 +64,7 @@ PUZZLES = (
         'balanced, "P" if they are not but can become balanced, and "F" if they never can: some ")" had no "(" to '
         "close.",
         vocab=tuple("()"),
-        max_len=9,
+        max_len=8,
         shown=("(())", "())("),
         answers=_balance,
         hints=(
