@@ -101,7 +101,8 @@ class Puzzle:
             program: the text of a .rasp program, the path of one (a `Path`), an s-op, or a function without arguments
                 that returns one.
             name: which s-op of a text; by default the last one that a statement computes.
-            seconds: a time limit.
+            seconds: a time limit. In the main thread, where the system has interval timers, it stops any Python code;
+                elsewhere it is looked at between operations and between passes of the compiler.
 
         A text that cannot be read raises a `SourceError` with its line and column. A program that fails on an input has
         that input as counterexample.

@@ -20,7 +20,7 @@ class WrongAnswer:
     """The smallest input with a wrong answer: the shortest, and of these the first in the order of the vocabulary.
 
     `got` is None if the program fails on the input. `drawing` shows the program on the input, or a part of it that can
-    be computed; it is None if the program is too large to draw.
+    be computed; it is None if there is nothing to draw.
     """
 
     input: tuple[Value, ...]

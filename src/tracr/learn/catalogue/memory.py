@@ -1,4 +1,4 @@
-"Puzzles in which a position depends on a chain of others: induction, carries, brackets."
+"""Puzzles in which a position depends on a chain of others: brackets, induction, carries."""
 
 from __future__ import annotations
 
