@@ -20,7 +20,7 @@ from tracr.playground.limits import ServerLimits
 from tracr.playground.page_files import INDEX, PageFile, page_files
 from tracr.playground.queue import FairQueue, Job
 from tracr.playground.rate import Browser, RequestRate
-from tracr.playground.replies import Refusal, Reply, json_reply
+from tracr.playground.replies import RefusedRequest, Reply, json_reply
 from tracr.playground.requests import TASKS, read_task
 
 __all__ = ["Playground"]
@@ -49,7 +49,7 @@ class Playground:
             *(Route(f"/api/{task}", self._task(task), methods=["POST"]) for task in TASKS),
             *(Route(f"/api/{task}", self._fixed_answer(task), methods=["GET"]) for task in ("examples", "puzzles")),
         ]
-        handlers = {Refusal: _refused, HTTPException: _not_found}
+        handlers = {RefusedRequest: _refused, HTTPException: _not_found}
         self.app: Asgi = with_headers(Starlette(routes=routes, lifespan=self._running, exception_handlers=handlers))
 
     @contextlib.asynccontextmanager
@@ -72,7 +72,7 @@ class Playground:
     async def _file(self, request: Request) -> Response:
         file = self._files.get(request.path_params.get("name", INDEX))
         if file is None:
-            raise Refusal(404, "there is no such file")
+            raise RefusedRequest(404, "there is no such file")
         return _file_response(file, request.headers.get("if-none-match", ""))
 
     async def _health(self, request: Request) -> Response:
@@ -115,15 +115,15 @@ class Playground:
     def _admit(self, request: Request, browser: Browser) -> None:
         """Refuse requests from pages of other sites, while the server stops, and over the rate."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Refusal(403, "this request comes from the page of another site")
+            raise RefusedRequest(403, "this request comes from the page of another site")
         if self.stopping:
-            raise Refusal(503, "the server is restarting", hint="it answers again in a moment", retry_after=3)
+            raise RefusedRequest(503, "the server is restarting", hint="it answers again in a moment", retry_after=3)
         self._rate.admit(browser)
 
     async def _body(self, request: Request) -> bytes:
         """The body; refused if it is too large or comes too slowly."""
         most = self.limits.body
-        large = Refusal(413, f"the body is larger than {most:,} bytes", hint="shorten the program")
+        large = RefusedRequest(413, f"the body is larger than {most:,} bytes", hint="shorten the program")
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 12 or int(length) > most:
             raise large
@@ -135,9 +135,9 @@ class Playground:
                     if len(body) > most:
                         raise large
         except TimeoutError:
-            raise Refusal(408, "the body came too slowly") from None
+            raise RefusedRequest(408, "the body came too slowly") from None
         except ClientDisconnect:
-            raise Refusal(400, "the connection ended before the body") from None
+            raise RefusedRequest(400, "the connection ended before the body") from None
         return bytes(body)
 
     async def _ask(self, browser: Browser, fields: dict[str, Any], request: Request | None = None) -> Reply:
@@ -186,13 +186,13 @@ def _response(reply: Reply) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
+    assert isinstance(error, RefusedRequest)
     return _response(error.reply)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
     """No such path, or a method that it does not have."""
     assert isinstance(error, HTTPException)
-    response = _response(Refusal(error.status_code, error.detail).reply)
+    response = _response(RefusedRequest(error.status_code, error.detail).reply)
     response.headers.update(error.headers or {})
     return response

@@ -22,7 +22,7 @@ from tracr.playground.downloads import download
 from tracr.playground.gallery import gallery
 from tracr.playground.limits import ServerLimits
 from tracr.playground.program import ReadProgram, compiled, read_program
-from tracr.playground.replies import Refusal, Reply, error_json, json_reply
+from tracr.playground.replies import RefusedRequest, Reply, error_json, json_reply
 from tracr.playground.requests import LEVELS, ProgramRequest
 from tracr.rasp.interpreter import evaluate
 from tracr.saving.values_json import encode_value
@@ -42,9 +42,11 @@ def answer(task: bytes, limits: ServerLimits) -> Reply:
         given: dict[str, Any] = json.loads(task)
         reply = TASKS[given.pop("task")](given, limits)
         if len(reply.body) > limits.reply:
-            raise Refusal(422, f"the answer is larger than {limits.reply:,} bytes", hint="use a smaller vocabulary")
+            raise RefusedRequest(
+                422, f"the answer is larger than {limits.reply:,} bytes", hint="use a smaller vocabulary"
+            )
         return reply
-    except Refusal as error:
+    except RefusedRequest as error:
         return error.reply
     except InternalError as error:
         traceback.print_exc(file=sys.stderr)
@@ -53,12 +55,14 @@ def answer(task: bytes, limits: ServerLimits) -> Reply:
         return json_reply({"error": error_json(error.diagnostic)}, 422)
     except MemoryError:
         hint = "use a smaller vocabulary or a shorter length"
-        return Refusal(422, "the program needs more memory than this server allows", hint=hint).reply
+        return RefusedRequest(422, "the program needs more memory than this server allows", hint=hint).reply
     except RecursionError:
-        return Refusal(422, "the program is nested too deeply", hint="give names to its parts").reply
+        return RefusedRequest(422, "the program is nested too deeply", hint="give names to its parts").reply
     except Exception:
         traceback.print_exc(file=sys.stderr)
-        return Refusal(500, "internal error", hint="this is a bug in tracr: please report it with the program").reply
+        return RefusedRequest(
+            500, "internal error", hint="this is a bug in tracr: please report it with the program"
+        ).reply
 
 
 def _compile(given: Mapping[str, Any], limits: ServerLimits) -> Reply:

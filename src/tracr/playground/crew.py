@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tracr.playground.limits import ServerLimits
 from tracr.playground.queue import FairQueue, Job
-from tracr.playground.replies import Refusal, Reply
+from tracr.playground.replies import RefusedRequest, Reply
 from tracr.playground.workers import WorkerDied, WorkerProcess
 
 __all__ = ["Crew"]
@@ -66,13 +66,13 @@ class Crew:
                 break
             with contextlib.suppress(WorkerDied):
                 return worker.answer(job.content, job.stale) or self._too_long()
-        return Refusal(
+        return RefusedRequest(
             422, "the compiler ended without an answer", hint="the program probably needs too much memory: shorten it"
         ).reply
 
     def _too_long(self) -> Reply:
         seconds = self._limits.seconds
-        return Refusal(
+        return RefusedRequest(
             422,
             f"the program takes longer than {seconds:g} seconds, the limit of this server",
             hint="use a smaller vocabulary, a shorter length or a lower level",

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 
 from tracr.playground.limits import ServerLimits
 from tracr.playground.rate import Browser
-from tracr.playground.replies import Refusal, Reply
+from tracr.playground.replies import RefusedRequest, Reply
 
 __all__ = ["FairQueue", "Job"]
 
 HALF_LIFE = 30.0  # seconds after which the time that a browser used counts half
 MOST_KNOWN = 1_000  # browsers whose use is remembered
-STALE = Refusal(409, "a newer request of the same tab came", hint="wait for the answer to the newer one")
+STALE = RefusedRequest(409, "a newer request of the same tab came", hint="wait for the answer to the newer one")
 
 
 @dataclass(eq=False)
@@ -99,7 +99,7 @@ class FairQueue:
             older.drop(STALE.reply)
         address = sum(job.browser.address == other.browser.address for other in self._arrival)
         if self.waiting >= self._limits.waiting or address >= self._limits.waiting_of_address:
-            raise Refusal(503, "the server is busy", hint="it answers again in a moment", retry_after=2)
+            raise RefusedRequest(503, "the server is busy", hint="it answers again in a moment", retry_after=2)
         self._arrived += 1
         self._arrival[job] = self._arrived if place is None else place
         usage.waiting.append(job)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from tracr.playground.limits import ServerLimits
-from tracr.playground.replies import Refusal
+from tracr.playground.replies import RefusedRequest
 
 __all__ = ["Browser", "Buckets", "RequestRate"]
 
@@ -71,7 +71,7 @@ class RequestRate:
         if browser.known:
             wait = max(wait, self._browsers.wait(browser))
         if wait > 0:
-            raise Refusal(429, "too many requests", hint="wait a moment", retry_after=math.ceil(wait))
+            raise RefusedRequest(429, "too many requests", hint="wait a moment", retry_after=math.ceil(wait))
         self._addresses.take(browser.address)
         if browser.known:
             self._browsers.take(browser)

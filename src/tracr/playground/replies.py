@@ -9,7 +9,7 @@ from typing import Any
 from tracr.errors import Diagnostic, TracrError
 from tracr.text.places import Place
 
-__all__ = ["Refusal", "Reply", "error_json", "json_reply"]
+__all__ = ["RefusedRequest", "Reply", "error_json", "json_reply"]
 
 JSON = "application/json"
 
@@ -26,7 +26,7 @@ class Reply:
     """Seconds after which the client may ask again; 0 if asking again does not help."""
 
 
-class Refusal(TracrError):
+class RefusedRequest(TracrError):
     """A request that the server refuses, with the status of the answer."""
 
     def __init__(self, status: int, what: str, *, hint: str = "", retry_after: int = 0) -> None:
