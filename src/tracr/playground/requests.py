@@ -153,6 +153,11 @@ def _kind(name: str, value: Any) -> str:
     return str(value)
 
 
+def _puzzle(name: str, value: Any) -> str | int:
+    """The id or the number of a puzzle."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else _text(name, value)
+
+
 Fields = Mapping[str, Callable[[str, Any], Any]]
 PROGRAM: Fields = {
     "source": _source,
@@ -168,7 +173,7 @@ TASKS: Mapping[str, Fields] = {
     "levels": PROGRAM,
     "format": {"source": _source},
     "download": {"kind": _kind, **PROGRAM},
-    "check": {"puzzle": lambda name, value: value if isinstance(value, int) else _text(name, value), **PROGRAM},
+    "check": {"puzzle": _puzzle, "source": _source, "name": _text},
 }
 REQUIRED = ("source", "kind", "puzzle")
 
