@@ -26,8 +26,8 @@ def ready(address):
 serve("127.0.0.1", 0, replace(ServerLimits(), **json.loads(sys.argv[1])), ready=ready)
 """
 QUICK = {"source": "y = indices + 1;", "vocab": ["a", "b"], "max_len": 4, "input": ["a", "b"]}
-SLOW = {"source": "y = [[[[1 for i in range(300)] for j in range(90)] for k in range(10)] for l in range(9)]; " * 30}
-"""A program that takes seconds: a long text of long loops, each within its limits."""
+SLOW = {"source": "x = indices; " + "x = 1 - x; " * 100 + 'draw(x, "a"); ' * 6_000}
+"""A program that takes half a minute."""
 
 
 @dataclass(frozen=True)

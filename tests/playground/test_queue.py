@@ -42,7 +42,7 @@ def test_browsers_take_turns() -> None:
         queue.put(job("two"))
         order = []
         for _ in range(7):
-            taken = await queue.take()
+            taken = await queue.take(slow=False)
             order.append(taken.browser.tab)
             queue.done(taken, 0.1)
         assert order[:3] == ["many", "one", "two"]
@@ -51,24 +51,49 @@ def test_browsers_take_turns() -> None:
     run(test())
 
 
-def test_slow_programs_wait_for_quick_ones() -> None:
-    """A browser that used seconds comes after all that used less, until that is long ago."""
+def test_the_browser_that_used_least_goes_first() -> None:
+    """Until its use is long ago."""
 
     async def test() -> None:
         now = [0.0]
         queue = FairQueue(ServerLimits(), lambda: now[0])
-        for tab, seconds in (("slow", 10.0), ("quick", 0.1)):
+        for tab, seconds in (("more", 0.9), ("less", 0.1)):
             queue.put(job(tab))
-            queue.done(await queue.take(), seconds)
-        for _ in range(20):
-            queue.put(job("slow"))
-            queue.put(job("quick"))
-            taken = await queue.take()
-            assert taken.browser.tab == "quick"
-            queue.done(taken, 0.1)
+            queue.done(await queue.take(slow=False), seconds)
+        queue.put(job("more"))
+        queue.put(job("less"))
+        taken = await queue.take(slow=False)
+        assert taken.browser.tab == "less"
+        queue.done(taken, 0.1)
         now[0] += 600
+        queue.put(job("less"))
+        assert (await queue.take(slow=False)).browser.tab == "more"
+
+    run(test())
+
+
+def test_slow_requests_have_a_lane_of_their_own() -> None:
+    """Those that were not done in a second, and the next ones of their browser, until that is long ago."""
+
+    async def test() -> None:
+        now = [0.0]
+        queue = FairQueue(ServerLimits(), lambda: now[0])
         queue.put(job("slow"))
-        assert (await queue.take()).browser.tab == "slow"
+        taken = await queue.take(slow=False)
+        queue.done(taken, 1.0)
+        queue.put_slow(taken)
+        quick = asyncio.ensure_future(queue.take(slow=False))
+        assert await queue.take(slow=True) is taken
+        queue.done(taken, 8.0)
+        queue.put(job("slow"))
+        queue.put(job("quick"))
+        assert (await quick).browser.tab == "quick"
+        again = await queue.take(slow=True)
+        assert again.browser.tab == "slow"
+        queue.done(again, 0.1)
+        now[0] += 120
+        queue.put(job("slow"))
+        assert (await queue.take(slow=False)).browser.tab == "slow"
 
     run(test())
 
@@ -80,9 +105,9 @@ def test_one_browser_runs_only_a_few() -> None:
         queue = FairQueue(ServerLimits(running_of_browser=2))
         for number in range(3):
             queue.put(job("many", f"task {number}"))
-        first = await queue.take()
-        await queue.take()
-        third = asyncio.ensure_future(queue.take())
+        first = await queue.take(slow=False)
+        await queue.take(slow=False)
+        third = asyncio.ensure_future(queue.take(slow=False))
         await asyncio.sleep(0.01)
         assert not third.done()
         queue.done(first, 0.1)
@@ -101,7 +126,7 @@ def test_a_newer_request_replaces_the_older() -> None:
             queue.put(one)
         assert older.reply.result().status == 409
         assert queue.waiting == 2
-        assert await queue.take() is newer
+        assert await queue.take(slow=False) is newer
         newest = job("tab")
         queue.put(newest)
         assert newer.stale.is_set()
@@ -176,13 +201,13 @@ def test_every_request_is_answered_once(requests: list[tuple[str, str]], data: s
             queue.put(put[-1])
             match data.draw(st.sampled_from(["wait", "take", "leave"])):
                 case "take" if queue.waiting:
-                    taken.append(await asyncio.wait_for(queue.take(), 5))
+                    taken.append(await asyncio.wait_for(queue.take(slow=False), 5))
                     queue.done(taken[-1], 0.1)
                 case "leave":
                     queue.discard(put[0])
                     put[0].drop(DONE)
         while queue.waiting:
-            taken.append(await queue.take())
+            taken.append(await queue.take(slow=False))
             queue.done(taken[-1], 0.1)
         assert len(set(taken)) == len(taken)
         assert all((one in taken) or one.reply.done() for one in put)
