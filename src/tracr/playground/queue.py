@@ -30,7 +30,8 @@ class Job:
     """A request on its way to a worker and back.
 
     `task` is its name, `content` what the worker gets. A newer request of the same tab and task makes it stale, unless
-    `lasting`. `slow`: it needs the slow lane. `stale` tells the worker that nobody waits for the answer.
+    `lasting`. `slow`: it needs the slow lane. `outdated`: a newer one came while it ran. `stale` tells the worker that
+    nobody waits for the answer.
     """
 
     browser: Browser
@@ -39,6 +40,7 @@ class Job:
     reply: asyncio.Future[Reply]
     lasting: bool = False
     slow: bool = False
+    outdated: bool = False
     stale: threading.Event = field(default_factory=threading.Event)
 
     def replaced_by(self, newer: Job) -> bool:
@@ -95,9 +97,11 @@ class FairQueue:
         usage = self._browsers.setdefault(job.browser, Usage())
         place = None
         for older in [one for one in (*usage.waiting, *usage.running) if one.replaced_by(job)]:
-            place = self._arrival.get(older)
-            self.discard(older)
-            older.drop(STALE.reply)
+            older.outdated = True
+            if older in self._arrival or older.slow:  # a quick one that runs may finish
+                place = self._arrival.get(older)
+                self.discard(older)
+                older.drop(STALE.reply)
         address = sum(job.browser.address == other.browser.address for other in self._arrival)
         if self.waiting >= self._limits.waiting or address >= self._limits.waiting_of_address:
             raise RefusedRequest(503, "the server is busy", hint="it answers again in a moment", retry_after=2)
@@ -105,9 +109,12 @@ class FairQueue:
         self._add(job, self._arrived if place is None else place)
 
     def put_slow(self, job: Job) -> None:
-        """Put a request that was taken and not finished into the slow lane."""
+        """Put a request that was taken and not finished into the slow lane, unless a newer one came meanwhile."""
         job.slow = True
-        self._add(job, 0)
+        if job.outdated:
+            job.drop(STALE.reply)
+        else:
+            self._add(job, 0)
 
     def _add(self, job: Job, place: int) -> None:
         self._arrival[job] = place
