@@ -60,12 +60,13 @@ class Job:
 
 @dataclass(eq=False)
 class Usage:
-    """What a browser waits for and has used."""
+    """What a browser waits for and has used; `slow`: its last request was slow, the next one probably too."""
 
     waiting: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
     used: float = 0.0
     since: float = 0.0
+    slow: bool = False
 
     def recent(self, now: float) -> float:
         """The seconds used; half of them after `HALF_LIFE`, and so on."""
@@ -110,7 +111,7 @@ class FairQueue:
 
     def put_slow(self, job: Job) -> None:
         """Put a request that was taken and not finished into the slow lane, unless a newer one came meanwhile."""
-        job.slow = True
+        self._browsers.setdefault(job.browser, Usage()).slow = job.slow = True
         if job.outdated:
             job.drop(STALE.reply)
         else:
@@ -147,19 +148,19 @@ class FairQueue:
         usage = self._browsers[job.browser]
         usage.running.remove(job)
         usage.used, usage.since = usage.recent(now) + seconds, now
+        usage.slow = usage.slow and seconds > self._limits.quick
         self._forget()
         self._wake()
 
     def _next(self, slow: bool) -> Job | None:
         """The request of the browser that used least; of a browser, the first."""
-        now, limits = self._clock(), self._limits
+        now, most = self._clock(), self._limits.running_of_browser
         ready: list[tuple[float, int, Job]] = []
         for usage in self._browsers.values():
             used = round(usage.recent(now), 2)  # what was used long ago does not count
-            if usage.waiting and len(usage.running) < limits.running_of_browser:
-                job = usage.waiting[0]
-                if (job.slow or used > limits.quick) == slow:
-                    ready.append((used, self._arrival[job], job))
+            job = usage.waiting[0] if usage.waiting and len(usage.running) < most else None
+            if job is not None and (job.slow or usage.slow) == slow:
+                ready.append((used, self._arrival[job], job))
         return min(ready, key=lambda one: one[:2])[2] if ready else None
 
     def _forget(self) -> None:

@@ -66,6 +66,7 @@ class WorkerProcess:
     def __init__(self, limits: ServerLimits, folder: str, slow: bool) -> None:
         self._limits, self._parent, self.slow = limits, folder, slow
         self._answered = 0
+        self._ended = False
         self._lock = threading.RLock()
         self._start()
 
@@ -100,9 +101,10 @@ class WorkerProcess:
     def replace(self) -> None:
         """Kill the process and start another."""
         with self._lock:
-            self.kill()
+            self._kill()
             self._answered = 0
-            self._start()
+            if not self._ended:
+                self._start()
 
     def revive(self) -> None:
         """Start another process if this one was killed."""
@@ -110,7 +112,12 @@ class WorkerProcess:
             if not self.alive:
                 self.replace()
 
-    def kill(self) -> None:
+    def end(self) -> None:
+        """Kill the process, and start no other; the thread in `answer` gets a `WorkerDied`."""
+        self._ended = True
+        self._kill()
+
+    def _kill(self) -> None:
         """Kill the process, and delete its temporary files."""
         self._connection.close()
         with contextlib.suppress(ProcessLookupError):
