@@ -39,7 +39,7 @@ class ServerLimits:
 
     workers: int = processors()
     slow_workers: int = 4
-    quick: float = 1.0
+    quick: float = 0.5
     seconds: float = 10.0
     memory: int = 1024 * MB
     requests: int = 1_000
