@@ -55,6 +55,7 @@ ORDER = (
     "loading",
     "lab",
     "tracr",
+    "playground",
     "cli",
     "COMPAT",
 )
