@@ -1,0 +1,109 @@
+// The editor: CodeMirror with the .rasp language. Tab leaves it, so that the keyboard reaches everything.
+
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { HighlightStyle, StreamLanguage, bracketMatching, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { complete } from "./completion.js";
+import { rasp } from "./language.js";
+import { underlined } from "./places.js";
+
+const colours = HighlightStyle.define([
+  { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" },
+  { tag: tags.keyword, color: "var(--keyword)", fontWeight: "600" },
+  { tag: [tags.string, tags.number, tags.bool], color: "var(--literal)" },
+  { tag: tags.standard(tags.variableName), color: "var(--accent)" },
+  { tag: tags.special(tags.variableName), color: "var(--ok)" },
+  { tag: tags.definition(tags.variableName), fontWeight: "600" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);
+
+const theme = EditorView.theme({
+  "&": { color: "var(--ink)", backgroundColor: "var(--panel)", fontSize: "14px", height: "100%" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
+  ".cm-content": { caretColor: "var(--ink)", padding: "8px 0" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  ".cm-gutters": { backgroundColor: "var(--panel)", color: "var(--soft)", border: "none" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--faint)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    background: "var(--selected)",
+  },
+  ".cm-matchingBracket": { backgroundColor: "var(--selected) !important" },
+  ".cm-lintRange-error": {
+    backgroundImage: "none",
+    textDecoration: "underline wavy var(--bad) 1.5px",
+    textUnderlineOffset: "3px",
+    textDecorationSkipInk: "none",
+  },
+  ".cm-tooltip": { backgroundColor: "var(--panel)", color: "var(--ink)", border: "1px solid var(--line)", borderRadius: "6px" },
+  ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)" },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-completionDetail": { fontStyle: "normal", opacity: "0.85" },
+  ".cm-completionInfo": { maxWidth: "300px", fontFamily: "var(--sans)" },
+  ".cm-diagnostic": { whiteSpace: "pre-wrap", maxWidth: "60ch", borderLeftColor: "var(--bad)" },
+});
+
+export class Editor {
+  /** `changed(text)` hears every change made by the reader, `label` names the editor for screen readers. */
+  constructor(text, label, changed) {
+    this.element = document.createElement("div");
+    this.element.className = "editor";
+    this.quiet = false;
+    this.view = new EditorView({
+      parent: this.element,
+      state: EditorState.create({ doc: text, extensions: this.extensions(label, changed) }),
+    });
+  }
+
+  extensions(label, changed) {
+    return [
+      lineNumbers(),
+      lintGutter(),
+      history(),
+      drawSelection(),
+      highlightActiveLine(),
+      bracketMatching(),
+      closeBrackets(),
+      autocompletion({ override: [complete], icons: false }),
+      StreamLanguage.define(rasp),
+      syntaxHighlighting(colours),
+      theme,
+      EditorView.lineWrapping,
+      EditorState.tabSize.of(2),
+      EditorView.contentAttributes.of({ "aria-label": label }),
+      keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged && !this.quiet) changed(this.text);
+      }),
+    ];
+  }
+
+  get text() {
+    return this.view.state.doc.toString();
+  }
+
+  /** Another text, without telling the listener. */
+  set text(text) {
+    this.quiet = true;
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+    this.quiet = false;
+  }
+
+  /** Underline the place of an error; null removes the underline. */
+  mark(error) {
+    const place = error?.line ? underlined(this.text, error.line, error.column ?? 1) : null;
+    const message = error && [error.message, error.hint && `Hint: ${error.hint}`].filter(Boolean).join("\n");
+    const found = place ? [{ ...place, severity: "error", message }] : [];
+    this.view.dispatch(setDiagnostics(this.view.state, found));
+  }
+
+  /** Put the cursor at the place of an error. */
+  go({ line, column }) {
+    this.view.dispatch({ selection: { anchor: underlined(this.text, line, column ?? 1).from }, scrollIntoView: true });
+    this.view.focus();
+  }
+}

@@ -1,0 +1,119 @@
+// One puzzle: its statement, examples, hints, the check of the reader's program, and the solution once it is solved.
+
+import { h, refill } from "../view/dom.js";
+import { count } from "../view/names.js";
+import { Drawing } from "./drawing.js";
+import { shown } from "./outcome.js";
+import { prose } from "./prose.js";
+
+export class PuzzlePanel {
+  /** `bench` has the program; `say(error)` shows an error of it. */
+  constructor(puzzle, next, { api, memory, bench, say }) {
+    Object.assign(this, { puzzle, next, api, memory, bench, say });
+    this.hints = h("div", { class: "hints" });
+    this.verdict = h("div", { class: "verdict", role: "status" });
+    this.solution = h("div", {});
+    this.button = h("button", { type: "button", class: "main", on: { click: () => this.check() } }, "Check");
+    this.element = h(
+      "section",
+      { class: "puzzle", "aria-label": `Puzzle ${puzzle.number}` },
+      h("p", {}, h("a", { href: "#puzzles" }, "All puzzles")),
+      h("h2", {}, `${puzzle.number}. ${puzzle.title}`),
+      prose(puzzle.statement),
+      examples(puzzle.examples),
+      h("p", { class: "tools" }, this.button, h("span", { class: "soft" }, `par: ${count(puzzle.par, "layer")}`)),
+      this.verdict,
+      this.hints,
+      this.solution,
+    );
+    this.update();
+  }
+
+  update() {
+    const { hints, solved, solution } = this.memory.puzzle(this.puzzle.id);
+    const all = this.puzzle.hints;
+    const more = () => {
+      this.memory.remember(this.puzzle.id, { hints: hints + 1 });
+      this.update();
+    };
+    const words = `Hint ${Math.min(hints + 1, all.length)} of ${all.length}`;
+    refill(
+      this.hints,
+      h("ol", { "aria-live": "polite" }, all.slice(0, hints).map((hint) => h("li", {}, prose(hint)))),
+      hints < all.length && h("button", { type: "button", data: { key: "hint" }, on: { click: more } }, words),
+    );
+    refill(this.solution, solved && solution && worked(solution, () => this.bench.write(solution)));
+  }
+
+  async check() {
+    const { source, name } = this.bench.settings;
+    this.button.disabled = true;
+    refill(this.verdict, h("p", {}, "Checking on all inputs…"));
+    try {
+      this.judge(await this.api.check({ puzzle: this.puzzle.id, source, name }));
+    } catch (error) {
+      refill(this.verdict, h("p", { class: "bad" }, error.line ? "The program has an error." : error.message));
+      this.say(error);
+    } finally {
+      this.button.disabled = false;
+      this.button.focus({ preventScroll: true });
+    }
+  }
+
+  judge(verdict) {
+    if (verdict.solved) this.memory.solved(this.puzzle.id, verdict.layers, verdict.solution);
+    refill(
+      this.verdict,
+      h("p", { class: verdict.solved ? "good" : "bad" }, verdict.message),
+      verdict.solved && h("p", {}, againstPar(verdict)),
+      verdict.solved && this.next && h("p", {}, h("a", { href: `#puzzle=${encodeURIComponent(this.next.id)}` }, `Next: ${this.next.title}`)),
+      verdict.counterexample && this.counterexample(verdict.counterexample),
+    );
+    this.update();
+  }
+
+  counterexample({ input, expected, got, drawing }) {
+    const picture = new Drawing("Drawing of the counterexample");
+    if (drawing) picture.show(drawing, `Your program on ${input.map(shown).join(" ")}`);
+    const use = () => this.bench.feed(input);
+    return h(
+      "div",
+      { class: "counterexample" },
+      table([
+        ["input", input],
+        ["expected", expected],
+        ["your program", got, got?.map((value, place) => shown(value) !== shown(expected?.[place]))],
+      ]),
+      h("p", {}, h("button", { type: "button", on: { click: use } }, "Use this input")),
+      picture.element,
+    );
+  }
+}
+
+/** The layers of a solution compared with the fewest known. */
+export function againstPar({ layers, par }) {
+  if (layers === null) return `Par is ${count(par, "layer")}.`;
+  const yours = `Your program has ${count(layers, "layer")}`;
+  if (layers < par) return `${yours}: fewer than par (${par})!`;
+  return layers === par ? `${yours}: par.` : `${yours}; par is ${par}.`;
+}
+
+function examples(all) {
+  return h("div", { class: "examples" }, all.map(({ input, output }) => table([["input", input], ["output", output]])));
+}
+
+function table(rows) {
+  const row = ([label, values, marked]) =>
+    h("tr", {}, h("th", { scope: "row" }, label), (values ?? []).map((value, place) => h("td", { class: marked?.[place] ? "wrong" : "" }, shown(value))));
+  return h("div", { class: "scrolling", tabindex: "0", role: "region", "aria-label": rows.map(([label]) => label).join(", ") }, h("table", { class: "values" }, h("tbody", {}, rows.map(row))));
+}
+
+function worked(solution, load) {
+  return h(
+    "details",
+    { class: "solution" },
+    h("summary", {}, "Worked solution"),
+    h("pre", {}, solution),
+    h("p", {}, h("button", { type: "button", on: { click: load } }, "Put it into the editor")),
+  );
+}
