@@ -33,7 +33,10 @@ async function minified(path) {
 const squeezed = {
   name: "css",
   setup(plugin) {
-    plugin.onLoad({ filter: /\.css$/ }, async ({ path }) => ({ contents: (await minified(path)).trim(), loader: "text" }));
+    plugin.onLoad({ filter: /\.css$/ }, async ({ path }) => ({
+      contents: (await minified(path)).trim(),
+      loader: "text",
+    }));
   },
 };
 
@@ -67,14 +70,22 @@ function licences(inputs) {
   return `playground.js contains the following packages.\n\n${texts.join(`\n${"-".repeat(80)}\n\n`)}`;
 }
 
-const first = await bundle("main.js", "Tracr explorer", digest((name) => !name.startsWith("src/playground/")));
+const first = await bundle(
+  "main.js",
+  "Tracr explorer",
+  digest((name) => !name.startsWith("src/playground/")),
+);
 const second = await bundle("playground/main.js", "Tracr playground (licences: licences.txt)", digest());
 const files = [
   [explorer, "explorer.js", first.text],
   [playground, "playground.js", second.text],
   [playground, "playground.css", await minified(join(here, "src", "playground", "style.css"))],
   [playground, "licences.txt", licences(second.inputs)],
-  ...["index.html", "explorer.html"].map((name) => [playground, name, readFileSync(join(here, "src", "playground", name), "utf8")]),
+  ...["index.html", "explorer.html"].map((name) => [
+    playground,
+    name,
+    readFileSync(join(here, "src", "playground", name), "utf8"),
+  ]),
 ];
 for (const [folder, name, text] of files) {
   const path = join(folder, name);

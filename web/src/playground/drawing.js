@@ -6,11 +6,22 @@ const SHARPNESS = 2; // pixels of the PNG for each pixel of the drawing
 
 export class Drawing {
   constructor(label) {
-    this.image = h("img", { alt: "" });
+    this.image = h("img", { alt: "", on: { load: () => this.offerSize() } });
     this.scroll = h("div", { class: "paper", tabindex: "0", role: "region", "aria-label": label }, this.image);
-    this.size = h("button", { type: "button", "aria-pressed": "false", on: { click: () => this.resize() } }, "actual size");
+    this.size = h(
+      "button",
+      { type: "button", "aria-pressed": "false", on: { click: () => this.resize() } },
+      "actual size",
+    );
     this.element = h("div", { class: "drawing" }, this.scroll);
     this.scroll.hidden = true;
+    this.size.hidden = true;
+  }
+
+  /** Offer the actual size if the drawing had to be made smaller. */
+  offerSize() {
+    const { image, scroll } = this;
+    this.size.hidden = image.naturalWidth <= scroll.clientWidth && image.naturalHeight <= scroll.clientHeight;
   }
 
   /** Show an SVG text; `words` describes it for readers who do not see it. */

@@ -23,7 +23,7 @@ const colours = HighlightStyle.define([
 
 const theme = EditorView.theme({
   "&": { color: "var(--ink)", backgroundColor: "var(--panel)", fontSize: "14px", height: "100%" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" }, // `.editor:focus-within` shows the focus
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
   ".cm-content": { caretColor: "var(--ink)", padding: "8px 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
@@ -39,27 +39,33 @@ const theme = EditorView.theme({
     textUnderlineOffset: "3px",
     textDecorationSkipInk: "none",
   },
-  ".cm-tooltip": { backgroundColor: "var(--panel)", color: "var(--ink)", border: "1px solid var(--line)", borderRadius: "6px" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--panel)",
+    color: "var(--ink)",
+    border: "1px solid var(--line)",
+    borderRadius: "6px",
+  },
   ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)" },
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
   ".cm-completionDetail": { fontStyle: "normal", opacity: "0.85" },
   ".cm-completionInfo": { maxWidth: "300px", fontFamily: "var(--sans)" },
+  "@media (max-width: 560px)": { ".cm-completionInfo": { display: "none" } }, // it would hide the list
   ".cm-diagnostic": { whiteSpace: "pre-wrap", maxWidth: "60ch", borderLeftColor: "var(--bad)" },
 });
 
 export class Editor {
-  /** `changed(text)` hears every change made by the reader, `label` names the editor for screen readers. */
-  constructor(text, label, changed) {
+  /** `changed()` hears every change made by the reader, `submit()` Ctrl+Enter; `label` is for screen readers. */
+  constructor(label, { changed, submit }) {
     this.element = document.createElement("div");
     this.element.className = "editor";
     this.quiet = false;
     this.view = new EditorView({
       parent: this.element,
-      state: EditorState.create({ doc: text, extensions: this.extensions(label, changed) }),
+      state: EditorState.create({ extensions: this.extensions(label, changed, submit) }),
     });
   }
 
-  extensions(label, changed) {
+  extensions(label, changed, submit) {
     return [
       lineNumbers(),
       lintGutter(),
@@ -75,9 +81,10 @@ export class Editor {
       EditorView.lineWrapping,
       EditorState.tabSize.of(2),
       EditorView.contentAttributes.of({ "aria-label": label }),
+      keymap.of([{ key: "Mod-Enter", run: () => (submit(), true) }]),
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
       EditorView.updateListener.of((update) => {
-        if (update.docChanged && !this.quiet) changed(this.text);
+        if (update.docChanged && !this.quiet) changed();
       }),
     ];
   }

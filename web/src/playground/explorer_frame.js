@@ -29,7 +29,9 @@ export class ExplorerFrame {
   replace(frame) {
     const old = this.frame;
     const [before, after] = [old, frame].map((one) => one?.contentWindow);
-    if (before?.tracr && after.tracr) restore(after.tracr.state, choices(before.tracr.state));
+    const first = after.tracr && choices(after.tracr.state);
+    if (before?.tracr && first) restore(after.tracr.state, this.first, choices(before.tracr.state));
+    this.first = first;
     frame.classList.remove("coming");
     after.scrollTo(0, before?.scrollY ?? 0);
     old?.remove();

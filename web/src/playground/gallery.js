@@ -20,7 +20,13 @@ export function gallery(examples, chosen) {
         h(
           "li",
           {},
-          h("button", { type: "button", on: { click: () => choose(example) } }, h("b", {}, example.name), h("span", {}, example.title), h("code", {}, opening(example.source))),
+          h(
+            "button",
+            { type: "button", on: { click: () => choose(example) } },
+            h("b", {}, example.name),
+            h("span", {}, example.title),
+            h("code", {}, opening(example.source)),
+          ),
         ),
       ),
     ),

@@ -12,8 +12,15 @@ export class Levels {
     this.status = h("p", { class: "status", role: "status" });
     this.table = h("div", { class: "scrolling" });
     this.frames = LEVELS.map((level) => new ExplorerFrame(`Explorer at level ${level}`));
-    const column = (frame, level) => h("section", { "aria-label": `Level ${level}` }, h("h3", {}, `Level ${level}`), frame.element);
-    this.element = h("div", { class: "levels" }, this.status, this.table, h("div", { class: "columns" }, this.frames.map(column)));
+    const column = (frame, level) =>
+      h("section", { "aria-label": `Level ${level}` }, h("h3", {}, `Level ${level}`), frame.element);
+    this.element = h(
+      "div",
+      { class: "levels" },
+      this.status,
+      this.table,
+      h("div", { class: "columns" }, this.frames.map(column)),
+    );
     this.live = new Live((settings, signal) => api.levels(settings, signal), {
       slow: () => (this.status.textContent = "Compiling three levels…"),
       waiting: (seconds) => (this.status.textContent = `The server is busy. Trying again in ${seconds} s.`),
@@ -42,11 +49,27 @@ function comparison(levels) {
   return h(
     "table",
     { class: "sizes" },
-    h("thead", {}, h("tr", {}, h("td", {}), levels.map(({ level }) => head(`level ${level}`, "col")))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("td", {}),
+        levels.map(({ level }) => head(`level ${level}`, "col")),
+      ),
+    ),
     h(
       "tbody",
       {},
-      SIZES.map((size) => h("tr", {}, head(size, "row"), levels.map(({ summary }) => h("td", {}, summary[size].toLocaleString("en"))))),
+      SIZES.map((size) =>
+        h(
+          "tr",
+          {},
+          head(size, "row"),
+          levels.map(({ summary }) => h("td", {}, summary[size].toLocaleString("en"))),
+        ),
+      ),
     ),
   );
 }

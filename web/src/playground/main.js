@@ -49,6 +49,7 @@ class Playground {
     refill(this.bench.side, panel);
     this.bench.element.hidden = Boolean(list);
     this.bench.toolbar.examples.hidden = Boolean(panel);
+    this.bench.submit = null; // Ctrl+Enter checks a puzzle
   }
 
   showPlayground(fragment) {
@@ -69,7 +70,9 @@ class Playground {
     this.puzzle = puzzle;
     const next = this.puzzles[this.puzzles.indexOf(puzzle) + 1];
     const say = (error) => bench.fail(error);
-    this.arrange(null, new PuzzlePanel(puzzle, next, { api, memory, bench, say }).element);
+    const panel = new PuzzlePanel(puzzle, next, { api, memory, bench, say });
+    this.arrange(null, panel.element);
+    bench.submit = () => panel.check();
     const { vocab, max_len, starter } = puzzle;
     const input = puzzle.examples[0]?.input ?? null;
     const source = memory.puzzle(puzzle.id).source ?? starter;

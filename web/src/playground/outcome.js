@@ -7,21 +7,41 @@ import { count } from "../view/names.js";
 export function outcome({ input, outputs }) {
   const same = input.map((_, place) => shown(outputs.program[place]) === shown(outputs.model[place]));
   const row = (label, values, marked) =>
-    h("tr", { class: label }, h("th", { scope: "row" }, label), values.map((value, place) => h("td", { class: marked?.[place] ? "wrong" : "" }, shown(value))));
+    h(
+      "tr",
+      { class: label },
+      h("th", { scope: "row" }, label),
+      values.map((value, place) => h("td", { class: marked?.[place] ? "wrong" : "" }, shown(value))),
+    );
   return h(
     "div",
     { class: "scrolling", tabindex: "0", role: "region", "aria-label": "Values on the input" },
     h(
       "table",
       { class: "values" },
-      h("tbody", {}, row("input", input), row("program", outputs.program), row("model", outputs.model, same.map((yes) => !yes))),
+      h(
+        "tbody",
+        {},
+        row("input", input),
+        row("program", outputs.program),
+        row(
+          "model",
+          outputs.model,
+          same.map((yes) => !yes),
+        ),
+      ),
     ),
   );
 }
 
 /** The size of a model in words. */
 export function sizes({ layers, heads, dimensions, parameters }) {
-  return [count(layers, "layer"), count(heads, "head"), count(dimensions, "dimension"), count(parameters, "parameter")].join(" · ");
+  return [
+    count(layers, "layer"),
+    count(heads, "head"),
+    count(dimensions, "dimension"),
+    count(parameters, "parameter"),
+  ].join(" · ");
 }
 
 /** A value as text; numbers are rounded. */

@@ -16,16 +16,36 @@ export class Passes {
   show(passes) {
     const name = this.passes[this.place]?.name;
     this.passes = passes ?? [];
-    this.place = Math.max(0, this.passes.findIndex((pass) => pass.name === name));
+    this.place = Math.max(
+      0,
+      this.passes.findIndex((pass) => pass.name === name),
+    );
     this.update();
   }
 
   update() {
     const { passes, place } = this;
     const button = ({ name }, at) =>
-      h("button", { type: "button", data: { key: name }, "aria-current": at === place ? "step" : undefined, on: { click: () => this.go(at) } }, name);
-    refill(this.list, passes.map((pass, at) => h("li", {}, button(pass, at))));
-    refill(this.body, passes.length ? content(passes[place], passes[place - 1]) : h("p", { class: "status" }, "The server shows no passes."));
+      h(
+        "button",
+        {
+          type: "button",
+          data: { key: name },
+          "aria-current": at === place ? "step" : undefined,
+          on: { click: () => this.go(at) },
+        },
+        name,
+      );
+    refill(
+      this.list,
+      passes.map((pass, at) => h("li", {}, button(pass, at))),
+    );
+    refill(
+      this.body,
+      passes.length
+        ? content(passes[place], passes[place - 1])
+        : h("p", { class: "status" }, "The server shows no passes."),
+    );
   }
 
   go(place) {
@@ -41,5 +61,9 @@ function content(pass, before) {
     return drawing.element;
   }
   const known = before?.text === undefined ? null : new Set(before.text.split("\n"));
-  return h("pre", {}, pass.text.split("\n").map((line) => h("span", { class: known && !known.has(line) ? "new" : "" }, `${line}\n`)));
+  return h(
+    "pre",
+    {},
+    pass.text.split("\n").map((line) => h("span", { class: known && !known.has(line) ? "new" : "" }, `${line}\n`)),
+  );
 }

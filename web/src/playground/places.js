@@ -7,7 +7,7 @@ export function underlined(text, line, column) {
   const before = lines.slice(0, row).reduce((sum, one) => sum + one.length + 1, 0);
   const shown = lines[row];
   const start = [...shown].slice(0, Math.max(column - 1, 0)).join("").length;
-  const word = /^(\w+|"[^"]*"|[^\s\w]+)/u.exec(shown.slice(start))?.[0] ?? "";
+  const word = /^(\w+|"[^"]*"|[=!<>]=|[^\s\w])/u.exec(shown.slice(start))?.[0] ?? "";
   if (word) return { from: before + start, to: before + start + word.length };
   const end = before + shown.trimEnd().length;
   return { from: Math.max(before, end - 1), to: Math.max(end, before) };

@@ -13,7 +13,14 @@ export class Problem {
     const place = error?.line && `line ${error.line}${error.column ? `, column ${error.column}` : ""}`;
     refill(
       this.element,
-      error && h("p", {}, place && h("button", { type: "button", on: { click: () => this.go(error) } }, place), " ", error.message),
+      error &&
+        h(
+          "p",
+          {},
+          place && h("button", { type: "button", on: { click: () => this.go(error) } }, place),
+          " ",
+          error.message,
+        ),
       error?.hint && h("p", { class: "advice" }, h("b", {}, "Hint: "), error.hint),
     );
   }

@@ -6,5 +6,11 @@ export function prose(text) {
   return text
     .trim()
     .split(/\n\s*\n/)
-    .map((paragraph) => h("p", {}, paragraph.split("`").map((part, place) => (place % 2 ? h("code", {}, part) : part))));
+    .map((paragraph) =>
+      h(
+        "p",
+        {},
+        paragraph.split("`").map((part, place) => (place % 2 ? h("code", {}, part) : part)),
+      ),
+    );
 }

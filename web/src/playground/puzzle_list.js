@@ -11,8 +11,17 @@ export function puzzleList(puzzles, memory) {
     "section",
     { class: "puzzle-list", "aria-label": "Puzzles" },
     h("h2", {}, "Puzzles"),
-    h("p", { class: "status" }, progress, ` ${solved} of ${known.length} solved. Your progress is kept in this browser.`),
-    h("ol", {}, known.map(([puzzle, memory]) => entry(puzzle, memory))),
+    h(
+      "p",
+      { class: "status" },
+      progress,
+      ` ${solved} of ${known.length} solved. Your progress is kept in this browser.`,
+    ),
+    h(
+      "ol",
+      {},
+      known.map(([puzzle, memory]) => entry(puzzle, memory)),
+    ),
   );
 }
 

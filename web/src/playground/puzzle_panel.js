@@ -13,7 +13,11 @@ export class PuzzlePanel {
     this.hints = h("div", { class: "hints" });
     this.verdict = h("div", { class: "verdict", role: "status" });
     this.solution = h("div", {});
-    this.button = h("button", { type: "button", class: "main", on: { click: () => this.check() } }, "Check");
+    this.button = h(
+      "button",
+      { type: "button", class: "main", title: "Ctrl+Enter", on: { click: () => this.check() } },
+      "Check",
+    );
     this.element = h(
       "section",
       { class: "puzzle", "aria-label": `Puzzle ${puzzle.number}` },
@@ -39,15 +43,20 @@ export class PuzzlePanel {
     const words = `Hint ${Math.min(hints + 1, all.length)} of ${all.length}`;
     refill(
       this.hints,
-      h("ol", { "aria-live": "polite" }, all.slice(0, hints).map((hint) => h("li", {}, prose(hint)))),
+      h(
+        "ol",
+        { "aria-live": "polite" },
+        all.slice(0, hints).map((hint) => h("li", {}, prose(hint))),
+      ),
       hints < all.length && h("button", { type: "button", data: { key: "hint" }, on: { click: more } }, words),
     );
     refill(this.solution, solved && solution && worked(solution, () => this.bench.write(solution)));
   }
 
   async check() {
+    if (this.checking) return;
+    this.checking = true;
     const { source, name } = this.bench.settings;
-    this.button.disabled = true;
     refill(this.verdict, h("p", {}, "Checking on all inputs…"));
     try {
       this.judge(await this.api.check({ puzzle: this.puzzle.id, source, name }));
@@ -55,8 +64,7 @@ export class PuzzlePanel {
       refill(this.verdict, h("p", { class: "bad" }, error.line ? "The program has an error." : error.message));
       this.say(error);
     } finally {
-      this.button.disabled = false;
-      this.button.focus({ preventScroll: true });
+      this.checking = false;
     }
   }
 
@@ -66,7 +74,9 @@ export class PuzzlePanel {
       this.verdict,
       h("p", { class: verdict.solved ? "good" : "bad" }, verdict.message),
       verdict.solved && h("p", {}, againstPar(verdict)),
-      verdict.solved && this.next && h("p", {}, h("a", { href: `#puzzle=${encodeURIComponent(this.next.id)}` }, `Next: ${this.next.title}`)),
+      verdict.solved &&
+        this.next &&
+        h("p", {}, h("a", { href: `#puzzle=${encodeURIComponent(this.next.id)}` }, `Next: ${this.next.title}`)),
       verdict.counterexample && this.counterexample(verdict.counterexample),
     );
     this.update();
@@ -99,13 +109,31 @@ export function againstPar({ layers, par }) {
 }
 
 function examples(all) {
-  return h("div", { class: "examples" }, all.map(({ input, output }) => table([["input", input], ["output", output]])));
+  return h(
+    "div",
+    { class: "examples" },
+    all.map(({ input, output }) =>
+      table([
+        ["input", input],
+        ["output", output],
+      ]),
+    ),
+  );
 }
 
 function table(rows) {
   const row = ([label, values, marked]) =>
-    h("tr", {}, h("th", { scope: "row" }, label), (values ?? []).map((value, place) => h("td", { class: marked?.[place] ? "wrong" : "" }, shown(value))));
-  return h("div", { class: "scrolling", tabindex: "0", role: "region", "aria-label": rows.map(([label]) => label).join(", ") }, h("table", { class: "values" }, h("tbody", {}, rows.map(row))));
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, label),
+      (values ?? []).map((value, place) => h("td", { class: marked?.[place] ? "wrong" : "" }, shown(value))),
+    );
+  return h(
+    "div",
+    { class: "scrolling", tabindex: "0", role: "region", "aria-label": rows.map(([label]) => label).join(", ") },
+    h("table", { class: "values" }, h("tbody", {}, rows.map(row))),
+  );
 }
 
 function worked(solution, load) {

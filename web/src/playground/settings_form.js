@@ -10,25 +10,31 @@ export class SettingsForm {
   /** `changed()` hears every change made by the reader. */
   constructor(changed) {
     const on = { input: () => (this.check(), changed()) };
-    const text = (more) => h("input", { type: "text", autocomplete: "off", autocapitalize: "none", spellcheck: "false", on, ...more });
+    const text = (more) =>
+      h("input", { type: "text", autocomplete: "off", autocapitalize: "none", spellcheck: "false", on, ...more });
     this.vocab = text({ id: "vocab", "aria-describedby": "vocab-problem" });
     this.longest = h("input", { id: "longest", type: "number", min: "1", step: "1", on });
-    this.level = h("select", { id: "level", on }, LEVELS.map((level) => h("option", { value: level }, LEVEL_NAMES[level])));
+    this.level = h(
+      "select",
+      { id: "level", on },
+      LEVELS.map((level) => h("option", { value: level }, LEVEL_NAMES[level])),
+    );
     this.causal = h("input", { id: "causal", type: "checkbox", on });
     this.name = h("select", { id: "name", on });
     this.input = text({ id: "input", "aria-describedby": "input-problem", placeholder: "an example is chosen" });
     this.vocabProblem = h("p", { id: "vocab-problem", class: "wrong" });
     this.inputProblem = h("p", { id: "input-problem", class: "wrong" });
-    const field = (label, control, ...more) => h("div", { class: `field ${control.id}` }, h("label", { for: control.id }, label), control, more);
+    const field = (label, control, ...more) =>
+      h("div", { class: `field ${control.id}` }, h("label", { for: control.id }, label), control, more);
     this.element = h(
       "form",
       { class: "settings", "aria-label": "Settings", on: { submit: (event) => event.preventDefault() } },
       field("Vocabulary", this.vocab, this.vocabProblem),
       field("Longest input", this.longest),
       field("Input", this.input, this.inputProblem),
+      field("Causal attention", this.causal),
       field("Level", this.level),
       field("Output", this.name),
-      field("Causal attention", this.causal),
     );
   }
 
@@ -48,7 +54,10 @@ export class SettingsForm {
   names(names, chosen = this.name.value, last = names.at(-1)) {
     const all = chosen && !names.includes(chosen) ? [...names, chosen] : names;
     const options = [["", last ? `the last s-op (${last})` : "the last s-op"], ...all.map((name) => [name, name])];
-    refill(this.name, options.map(([value, text]) => h("option", { value }, text)));
+    refill(
+      this.name,
+      options.map(([value, text]) => h("option", { value }, text)),
+    );
     this.name.value = chosen;
   }
 

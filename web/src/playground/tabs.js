@@ -8,15 +8,34 @@ export class Tabs {
     this.panels = panels;
     this.opened = opened;
     this.buttons = panels.map(({ id, label }) =>
-      h("button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": `panel-${id}`, on: { click: () => this.open(id) } }, label),
+      h(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${id}`,
+          "aria-controls": `panel-${id}`,
+          on: { click: () => this.open(id) },
+        },
+        label,
+      ),
     );
-    const list = h("div", { class: "tabs", role: "tablist", "aria-label": label, on: { keydown: (event) => this.keydown(event) } }, this.buttons);
+    const list = h(
+      "div",
+      { class: "tabs", role: "tablist", "aria-label": label, on: { keydown: (event) => this.keydown(event) } },
+      this.buttons,
+    );
     for (const { id, element } of panels) {
       element.id = `panel-${id}`;
       element.setAttribute("role", "tabpanel");
       element.setAttribute("aria-labelledby", `tab-${id}`);
     }
-    this.element = h("section", { class: "inside", "aria-label": label }, list, panels.map(({ element }) => element));
+    this.element = h(
+      "section",
+      { class: "inside", "aria-label": label },
+      list,
+      panels.map(({ element }) => element),
+    );
     this.open(panels[0].id);
   }
 

@@ -30,7 +30,12 @@ export function writeVocabulary(tokens) {
 /** The tokens of an input, null if the text is empty, or `problem`. */
 export function readTokens(text, vocab, longest) {
   if (!text.trim()) return { tokens: null };
-  const model = { vocab: vocab.map((token) => ({ text: String(token) })), bos: "BOS", pad: "PAD", lengths: [1, longest] };
+  const model = {
+    vocab: vocab.map((token) => ({ text: String(token) })),
+    bos: "BOS",
+    pad: "PAD",
+    lengths: [1, longest],
+  };
   const { codes, problem } = readInput(text, model);
   return problem ? { problem } : { tokens: codes.map((code) => vocab[code]) };
 }
@@ -43,7 +48,7 @@ export function writeTokens(tokens) {
 function tokensOf(word) {
   if (word.startsWith('"') && word.endsWith('"') && word.length > 1) return [unquoted(word)];
   const range = RANGE.exec(word);
-  return range ? expanded(range[1], range[2]) ?? [word] : [plain(word)];
+  return range ? (expanded(range[1], range[2]) ?? [word]) : [plain(word)];
 }
 
 function plain(word) {
@@ -70,5 +75,7 @@ function expanded(first, last) {
 function readsAsItself(token) {
   const text = String(token);
   const [word, ...more] = text.match(WORD) ?? [];
-  return !more.length && word === text && !text.startsWith('"') && tokensOf(text).length === 1 && tokensOf(text)[0] === token;
+  return (
+    !more.length && word === text && !text.startsWith('"') && tokensOf(text).length === 1 && tokensOf(text)[0] === token
+  );
 }

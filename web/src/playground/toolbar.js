@@ -16,7 +16,8 @@ export class Toolbar {
   /** `bench` has the program; `say(error)` shows what went wrong. */
   constructor(api, bench, say) {
     Object.assign(this, { api, bench, say });
-    const button = (text, act, title) => h("button", { type: "button", title, on: { click: () => this.attempt(act) } }, text);
+    const button = (text, act, title) =>
+      h("button", { type: "button", title, on: { click: () => this.attempt(act) } }, text);
     this.examples = button("Examples", () => this.showExamples());
     this.element = h(
       "div",
@@ -32,11 +33,26 @@ export class Toolbar {
   }
 
   downloads(button) {
-    const choices = [...MADE_BY_SERVER.map(([kind, text]) => [text, () => this.download(kind)]), ["Drawing (PNG)", () => this.png()]];
-    const menu = h("details", { class: "menu" }, h("summary", {}, "Download"), h("div", {}, choices.map(([text, act]) => button(text, act))));
+    const choices = [
+      ...MADE_BY_SERVER.map(([kind, text]) => [text, () => this.download(kind)]),
+      ["Drawing (PNG)", () => this.png()],
+    ];
+    const menu = h(
+      "details",
+      { class: "menu" },
+      h("summary", {}, "Download"),
+      h(
+        "div",
+        {},
+        choices.map(([text, act]) => button(text, act)),
+      ),
+    );
     const close = (event) => !menu.contains(event.target) && (menu.open = false);
     document.addEventListener("pointerdown", close);
-    menu.addEventListener("focusout", (event) => event.relatedTarget && !menu.contains(event.relatedTarget) && (menu.open = false));
+    menu.addEventListener(
+      "focusout",
+      (event) => event.relatedTarget && !menu.contains(event.relatedTarget) && (menu.open = false),
+    );
     menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       menu.open = false;
@@ -56,7 +72,9 @@ export class Toolbar {
 
   async showExamples() {
     this.known ??= await this.api.examples();
-    gallery(this.known, ({ source, vocab, max_len, input }) => this.bench.load({ ...this.bench.settings, name: "", source, vocab, max_len, input }));
+    gallery(this.known, ({ source, vocab, max_len, input }) =>
+      this.bench.load({ ...this.bench.settings, name: "", source, vocab, max_len, input }),
+    );
   }
 
   async open() {
@@ -77,7 +95,11 @@ export class Toolbar {
   share() {
     const link = new URL(fragmentOf(this.bench.settings), location.href);
     history.replaceState(null, "", link.hash);
-    dialog("Share", h("p", {}, "The link contains the program and its settings. It opens them on a playground at this address."), copyable("Link", link.href, 4));
+    dialog(
+      "Share",
+      h("p", {}, "The link contains the program and its settings. It opens them on a playground at this address."),
+      copyable("Link", link.href, 4),
+    );
   }
 
   async python() {

@@ -20,7 +20,7 @@ export class Workbench {
     this.changed = changed;
     this.valid = FIRST;
     this.output = "";
-    this.editor = new Editor("", "Program", () => this.edited());
+    this.editor = new Editor("Program", { changed: () => this.edited(), submit: () => this.submit?.() });
     this.form = new SettingsForm(() => this.edited());
     this.problem = new Problem((error) => this.editor.go(error));
     this.drawing = new Drawing("Drawing of the program");
@@ -43,8 +43,8 @@ export class Workbench {
   arrange() {
     const panels = [
       { id: "explorer", label: "Explorer", element: this.explorer.element },
-      { id: "levels", label: "Levels side by side", element: this.levels.element },
-      { id: "passes", label: "Between the passes", element: this.passes.element },
+      { id: "levels", label: "Levels", element: this.levels.element },
+      { id: "passes", label: "Passes", element: this.passes.element },
     ];
     this.tabs = new Tabs("The model", panels, (id) => id === "levels" && this.compareLevels());
     this.side = h("div", { class: "side" });
@@ -55,7 +55,13 @@ export class Workbench {
         "div",
         { class: "bench" },
         this.side,
-        h("section", { class: "writing", "aria-label": "Write" }, this.toolbar.element, this.editor.element, this.problem.element, this.form.element),
+        h(
+          "section",
+          { class: "writing", "aria-label": "Write" },
+          this.toolbar.element,
+          h("div", { class: "editing" }, this.editor.element, this.problem.element),
+          this.form.element,
+        ),
         h(
           "section",
           { class: "seeing", "aria-label": "Result" },
