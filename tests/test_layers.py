@@ -54,6 +54,7 @@ ORDER = (
     "loading",
     "lab",
     "tracr",
+    "playground",
     "cli",
     "COMPAT",
 )

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from tracr.extras import need
 from tracr.threads import blas_threads
 
-__all__ = ["SERIAL", "Workers", "over_processes", "over_ray"]
+__all__ = ["SERIAL", "Workers", "end_with_parent", "over_processes", "over_ray"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -61,14 +61,14 @@ def over_processes(jobs: int) -> Iterator[Workers]:
     from concurrent.futures import ProcessPoolExecutor
 
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with_parent)
     try:
         yield _Pool(jobs, lambda function, task: pool.submit(_call, function, task), lambda future: future.result())
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """End this worker when its parent ends; a killed executor does not end its workers."""
     parent = multiprocessing.parent_process()
     assert parent is not None

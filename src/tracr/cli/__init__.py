@@ -12,6 +12,7 @@ text.py           repl and fmt; the interpreter itself is in repl/
 sampling.py       sample: datasets of random programs
 checkpoints.py    huggingface: GPT-2 checkpoints
 exploring.py      explore: the HTML page
+playground.py     playground: the web server
 drawing.py        figure and draw
 compressing.py    compress and sweep
 twinning.py       twin: natural models; twin_table.py shows their training
@@ -54,6 +55,7 @@ def _commands() -> typer.Typer:
     from tracr.cli.exploring import explore
     from tracr.cli.lab import lab
     from tracr.cli.options import TOKENS
+    from tracr.cli.playground import playground
     from tracr.cli.sampling import sample
     from tracr.cli.text import fmt, repl
     from tracr.cli.twinning import twin
@@ -65,6 +67,7 @@ def _commands() -> typer.Typer:
     app.command("draw", context_settings=TOKENS)(draw)
     for command in (repl, fmt):
         app.command()(command)
+    app.command("playground")(playground)
     app.command("certify")(certify)
     app.command("huggingface")(huggingface)
     app.command("compress")(compress_program)

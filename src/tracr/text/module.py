@@ -88,7 +88,7 @@ def parse(
     vocab: Iterable[Value] | None = None,
     max_seq_len: int | None = None,
     name: str = "<rasp>",
-    folder: str | Path = ".",
+    folder: str | Path | None = ".",
 ) -> Module:
     """Read and run a program in the textual RASP language.
 
@@ -98,7 +98,7 @@ def parse(
             `set example`, or, if `vocab` is given, its first tokens.
         max_seq_len: the length of the longest input, which limits that example.
         name: the name of the text in messages.
-        folder: where `load` looks for files.
+        folder: where `load` looks for files; with `None` no file can be loaded.
 
     Raises a `SourceError` that shows the place. The text cannot execute Python code, and its computation is bounded.
     Precedence that is easily misread gives a `TracrWarning`.
@@ -109,8 +109,8 @@ def parse(
     """
     if not isinstance(source, str):
         raise SourceError(f"a program is a text, not {source!r}", hint="parse_file reads a file")
-    place = as_path("folder", folder, error=SourceError)
-    return _run(Source(source.removeprefix("\ufeff"), text("name", name)), (place,), vocab, max_seq_len)
+    folders = () if folder is None else (as_path("folder", folder, error=SourceError),)
+    return _run(Source(source.removeprefix("\ufeff"), text("name", name)), folders, vocab, max_seq_len)
 
 
 def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> Module:

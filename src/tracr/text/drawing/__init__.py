@@ -58,8 +58,8 @@ class Drawing:
         return path
 
 
-def draw(expr: RASPExpr, xs: Sequence[Value]) -> Drawing:
-    """The computation of an s-op or a selector on an input, as a drawing.
+def draw(expr: RASPExpr, xs: Sequence[Value], *, causal: bool = False) -> Drawing:
+    """The computation of an s-op or a selector on an input, as a drawing; `causal`: with causal attention.
 
     >>> from tracr.rasp import rasp
     >>> draw(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist"), "hello")
@@ -67,7 +67,7 @@ def draw(expr: RASPExpr, xs: Sequence[Value]) -> Drawing:
     """
     if not isinstance(expr, RASPExpr):
         raise ExpressionError(f"only an s-op or a selector can be drawn, not {short_repr(expr)}", hint="draw(x, 'abc')")
-    return Drawing(plan(expr, xs))
+    return Drawing(plan(expr, xs, causal))
 
 
 def notebook_svg(expr: RASPExpr) -> str | None:

@@ -10,7 +10,7 @@ from tracr.arguments import as_list
 from tracr.errors import InputError
 from tracr.rasp.annotations import NAME
 from tracr.rasp.expressions import Full, Indices, Length, RASPExpr, Select, Selector, Tokens
-from tracr.rasp.interpreter import DefaultRASPEvaluator
+from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
 from tracr.rasp.traversal import topological
 from tracr.values import Value
 
@@ -59,8 +59,8 @@ class DrawingPlan:
     layers: tuple[DrawnLayer, ...]
 
 
-def plan(expr: RASPExpr, xs: Sequence[Value]) -> DrawingPlan:
-    """The computation of `expr` on `xs`.
+def plan(expr: RASPExpr, xs: Sequence[Value], causal: bool = False) -> DrawingPlan:
+    """The computation of `expr` on `xs`; `causal`: no position attends to later ones.
 
     A head is in the layer after everything it reads. An elementwise s-op is shown if it has a name, if a head reads
     it, or if it is the drawn expression.
@@ -68,7 +68,7 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> DrawingPlan:
     from tracr.text.printer import texts_of
 
     tokens = _checked_input(xs)
-    values = DefaultRASPEvaluator().evaluate_all([expr], tokens)
+    values = (CausalEvaluator() if causal else DefaultRASPEvaluator()).evaluate_all([expr], tokens)
     texts = texts_of(expr)
     layers = _sorted_into_layers(expr, values, tokens)
     if sum(len(heads) + len(rows) for heads, rows in layers) > MOST_ROWS:

@@ -43,8 +43,13 @@ KNOWN = frozenset(  # the operations that the page computes: `web/src/core/progr
 )
 
 
-def page_data(model: DesignedModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
-    """The model (for a variant, its weights along its directions), its program and the first input."""
+def page_data(
+    model: DesignedModel, tokens: Sequence[Value], name: str, description: str, certified: bool = True
+) -> dict[str, Any]:
+    """The model (for a variant, its weights along its directions), its program and the first input.
+
+    With `certified=False` the checker is not run.
+    """
     values, options, program, labelled = _Values(), model.options, model.program, model.labelled
     groups = _groups(model)
     circuit, without = _Circuit(model, groups), folded(model.program, model.layout)
@@ -83,7 +88,7 @@ def page_data(model: DesignedModel, tokens: Sequence[Value], name: str, descript
         ],
         "lines": [vars(line) for line in listing(program, model.expressions)],
         "source": model.source,
-        "certificate": _certificate_json(model),
+        "certificate": _certificate_json(model) if certified else None,
         "weights": _weights_json(labelled),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
         "groups": [_group_json(model, group, values) for group in groups],

@@ -86,13 +86,21 @@ class Explorer:
 
 
 def explore(
-    model: DesignedModel, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = ""
+    model: DesignedModel,
+    tokens: Sequence[Value] | None = None,
+    *,
+    name: str = "",
+    description: str = "",
+    certified: bool = True,
 ) -> Explorer:
-    """The explorer page of a model. It starts with the input `tokens`, by default one that shows many values."""
+    """The explorer page of a model. It starts with the input `tokens`, by default one that shows many values.
+
+    With `certified=False` the checker is not run, which takes most of the time, and the page shows no certificate.
+    """
     given = _example(model) if tokens is None else tokens
     _, _, (real,) = model.vocabulary.encode([given])  # refuses a wrong input
     name = name or model.outputs[0].name
-    return Explorer(f"{name} · Tracr explorer", page_data(model, list(given)[:real], name, description))
+    return Explorer(f"{name} · Tracr explorer", page_data(model, list(given)[:real], name, description, certified))
 
 
 def _example(model: DesignedModel) -> list[Value]:

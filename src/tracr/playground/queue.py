@@ -1,0 +1,145 @@
+"""The requests that wait for a worker.
+
+The browser that used the workers least, lately, goes first; of equal ones, the one that waits longest. A browser that
+sends slow programs therefore waits for the others, and not they for it. A newer request of the same tab and kind
+takes the place of the older one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tracr.playground.limits import ServerLimits
+from tracr.playground.rate import Browser
+from tracr.playground.replies import RefusedRequest, Reply
+
+__all__ = ["FairQueue", "Job"]
+
+HALF_LIFE = 30.0  # seconds after which the time that a browser used counts half
+MOST_KNOWN = 1_000  # browsers whose use is remembered
+STALE = RefusedRequest(409, "a newer request of the same tab came", hint="wait for the answer to the newer one")
+
+
+@dataclass(eq=False)
+class Job:
+    """A request on its way to a worker and back.
+
+    `task` is its name, `content` what the worker gets. A newer request of the same tab and task makes it stale, unless
+    `lasting`. `stale` tells the worker that nobody waits for the answer.
+    """
+
+    browser: Browser
+    task: str
+    content: bytes
+    reply: asyncio.Future[Reply]
+    lasting: bool = False
+    stale: threading.Event = field(default_factory=threading.Event)
+
+    def replaced_by(self, newer: Job) -> bool:
+        """Whether a newer request of the same browser makes this one stale."""
+        return bool(self.browser.tab) and self.task == newer.task and not self.lasting
+
+    def finish(self, reply: Reply) -> None:
+        """Give the answer, unless there is one already."""
+        if not self.reply.done():
+            self.reply.set_result(reply)
+
+    def drop(self, reply: Reply) -> None:
+        """Answer without waiting for the worker."""
+        self.stale.set()
+        self.finish(reply)
+
+
+@dataclass(eq=False)
+class Usage:
+    """What a browser waits for and has used."""
+
+    waiting: list[Job] = field(default_factory=list)
+    running: list[Job] = field(default_factory=list)
+    used: float = 0.0
+    since: float = 0.0
+
+    def recent(self, now: float) -> float:
+        """The seconds used; half of them after `HALF_LIFE`, and so on."""
+        return self.used * math.exp2((self.since - now) / HALF_LIFE)
+
+
+class FairQueue:
+    """Waiting requests by browser."""
+
+    def __init__(self, limits: ServerLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._clock = limits, clock
+        self._browsers: dict[Browser, Usage] = {}
+        self._arrival: dict[Job, int] = {}
+        self._arrived = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._arrival)
+
+    @property
+    def running(self) -> int:
+        """How many requests were taken and are not finished."""
+        return sum(len(usage.running) for usage in self._browsers.values())
+
+    def put(self, job: Job) -> None:
+        """Add a request, or refuse it with the status 503 if too many wait."""
+        usage = self._browsers.get(job.browser, Usage())
+        place = None
+        for older in [one for one in (*usage.waiting, *usage.running) if one.replaced_by(job)]:
+            place = self._arrival.get(older)
+            self.discard(older)
+            older.drop(STALE.reply)
+        address = sum(job.browser.address == other.browser.address for other in self._arrival)
+        if self.waiting >= self._limits.waiting or address >= self._limits.waiting_of_address:
+            raise RefusedRequest(503, "the server is busy", hint="it answers again in a moment", retry_after=2)
+        self._arrived += 1
+        self._arrival[job] = self._arrived if place is None else place
+        usage.waiting.append(job)
+        self._browsers[job.browser] = usage
+        self._changed.set()
+
+    def discard(self, job: Job) -> None:
+        """Remove a request that waits."""
+        if job in self._arrival:
+            del self._arrival[job]
+            self._browsers[job.browser].waiting.remove(job)
+
+    async def take(self) -> Job:
+        """The next request, when there is one."""
+        while (job := self._next()) is None:
+            self._changed.clear()
+            await self._changed.wait()
+        usage = self._browsers[job.browser]
+        self.discard(job)
+        usage.running.append(job)
+        return job
+
+    def done(self, job: Job, seconds: float) -> None:
+        """Count the time that a taken request used."""
+        now = self._clock()
+        usage = self._browsers[job.browser]
+        usage.running.remove(job)
+        usage.used, usage.since = usage.recent(now) + seconds, now
+        self._forget()
+        self._changed.set()
+
+    def _next(self) -> Job | None:
+        now, most = self._clock(), self._limits.running_of_browser
+        ready = [usage for usage in self._browsers.values() if usage.waiting and len(usage.running) < most]
+        if not ready:
+            return None
+        usage = min(ready, key=lambda one: (one.recent(now), self._arrival[one.waiting[0]]))
+        return usage.waiting[0]
+
+    def _forget(self) -> None:
+        """Forget the browsers that neither wait nor run, if there are too many."""
+        if len(self._browsers) > MOST_KNOWN:
+            self._browsers = {who: usage for who, usage in self._browsers.items() if usage.waiting or usage.running}

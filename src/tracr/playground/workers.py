@@ -1,0 +1,172 @@
+"""One worker process: it does one request after the other, within limits on time and memory.
+
+Requests and answers are bytes, JSON in front; nothing is unpickled. Workers are forked from a process that has imported
+everything already (multiprocessing's fork server), so that a new one is ready in milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+from tracr.errors import TracrError
+from tracr.playground.limits import ServerLimits
+from tracr.playground.replies import Reply
+from tracr.workers import end_with_parent
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerProcess
+
+__all__ = ["WorkerDied", "WorkerProcess", "prepare"]
+
+WARM = "tracr.playground.warm"
+POLL = 0.02  # seconds between looks at a worker that runs a request nobody waits for
+PATIENCE = 0.5  # a request nobody waits for may finish within this time: killing a worker costs more
+NICE = 5  # a worker's priority is lower than the server's
+SLOWER = 14  # added for a slow request
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class WorkerDied(Exception):
+    """The worker ended without an answer."""
+
+
+def prepare() -> None:
+    """Set up the process from which workers are forked. Call it before the first worker is made."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        raise TracrError(
+            f"the playground cannot limit the memory of programs on {sys.platform}",
+            hint="run it on Linux or macOS, in WSL or in a container",
+        )
+    os.environ.update(ONE_THREAD)
+    multiprocessing.set_forkserver_preload([WARM])
+
+
+class WorkerProcess:
+    """A process that answers requests, one at a time."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits = limits
+        self._answered = 0
+        self._lock = threading.RLock()
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("forkserver")
+        self._connection, theirs = context.Pipe()
+        self._process: ForkServerProcess = context.Process(
+            target=work, args=(theirs, self._limits), name="tracr-worker", daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.is_alive()
+
+    def replace(self) -> None:
+        """Kill the process and start another."""
+        with self._lock:
+            self.kill()
+            self._answered = 0
+            self._start()
+
+    def revive(self) -> None:
+        """Start another process if this one was killed."""
+        with self._lock:
+            if not self.alive:
+                self.replace()
+
+    def kill(self) -> None:
+        """Kill the process."""
+        self._connection.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._process.join(1)
+
+    def slow_down(self) -> None:
+        """Give the process a lower priority; only `replace` raises it again."""
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self.pid, NICE + SLOWER)
+
+    def answer(self, task: bytes, stale: threading.Event) -> Reply | None:
+        """The answer to a request; `None` if it took too long, or takes long and nobody waits for it.
+
+        Raises `WorkerDied` if the process ended. After either the process is another one.
+        """
+        with self._lock:
+            try:
+                reply = self._exchange(task, stale)
+            except (EOFError, OSError):
+                self.replace()
+                raise WorkerDied from None
+            self._answered += 1
+            if reply is None or self._answered >= self._limits.requests:
+                self.replace()
+            return reply
+
+    def _exchange(self, task: bytes, stale: threading.Event) -> Reply | None:
+        """Send a request and receive its answer; `None` if it must be stopped."""
+        self._connection.send_bytes(task)
+        if not self._finished(stale):
+            return None
+        head = json.loads(self._connection.recv_bytes(self._limits.reply))
+        return Reply(**head, body=self._connection.recv_bytes(self._limits.reply))
+
+    def _finished(self, stale: threading.Event) -> bool:
+        """Wait for the answer; false if the request must be stopped."""
+        start = time.monotonic()
+        while not self._connection.poll(POLL):
+            spent = time.monotonic() - start
+            if spent > (PATIENCE if stale.is_set() else self._limits.seconds):
+                return False
+        return True
+
+
+def work(connection: Connection, limits: ServerLimits) -> None:
+    """Answer requests until the server closes the connection. Runs in the worker."""
+    from tracr.playground.compiling import answer
+
+    end_with_parent()
+    _limit_memory(limits.memory)
+    _settle()
+    with contextlib.suppress(EOFError, OSError):  # the server ended
+        while True:
+            reply = answer(connection.recv_bytes(), limits)
+            head = asdict(reply)
+            body = head.pop("body")
+            connection.send_bytes(json.dumps(head).encode())
+            connection.send_bytes(body)
+
+
+def _limit_memory(size: int) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _settle() -> None:
+    """Lower the priority, and ignore the signals that stop the server: it lets its workers finish."""
+    import gc
+
+    gc.freeze()
+    os.nice(NICE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
