@@ -13,7 +13,8 @@ export class Drawing {
       { type: "button", "aria-pressed": "false", on: { click: () => this.resize() } },
       "actual size",
     );
-    this.element = h("div", { class: "drawing" }, this.scroll);
+    this.note = h("p", { class: "status" });
+    this.element = h("div", { class: "drawing" }, this.scroll, this.note);
     this.scroll.hidden = true;
     this.size.hidden = true;
   }
@@ -24,9 +25,10 @@ export class Drawing {
     this.size.hidden = image.naturalWidth <= scroll.clientWidth && image.naturalHeight <= scroll.clientHeight;
   }
 
-  /** Show an SVG text; `words` describes it for readers who do not see it. */
-  show(svg, words) {
+  /** Show an SVG text, or `why` there is none; `words` describes it for readers who do not see it. */
+  show(svg, words, why = "") {
     this.svg = svg;
+    this.note.textContent = svg ? "" : why;
     this.scroll.hidden = !svg;
     const before = this.image.src;
     this.image.src = svg ? addressOf(svg) : "data:,";

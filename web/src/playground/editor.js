@@ -33,12 +33,13 @@ const theme = EditorView.theme({
     background: "var(--selected)",
   },
   ".cm-matchingBracket": { backgroundColor: "var(--selected) !important" },
-  ".cm-lintRange-error": {
+  ".cm-lintRange-error, .cm-lintRange-warning": {
     backgroundImage: "none",
     textDecoration: "underline wavy var(--bad) 1.5px",
     textUnderlineOffset: "3px",
     textDecorationSkipInk: "none",
   },
+  ".cm-lintRange-warning": { textDecorationColor: "var(--literal)" },
   ".cm-tooltip": {
     backgroundColor: "var(--panel)",
     color: "var(--ink)",
@@ -100,17 +101,21 @@ export class Editor {
     this.quiet = false;
   }
 
-  /** Underline the place of an error; null removes the underline. */
-  mark(error) {
-    const place = error?.line ? underlined(this.text, error.line, error.column ?? 1) : null;
-    const message = error && [error.message, error.hint && `Hint: ${error.hint}`].filter(Boolean).join("\n");
-    const found = place ? [{ ...place, severity: "error", message }] : [];
-    this.view.dispatch(setDiagnostics(this.view.state, found));
+  /** Underline the places of an error and of warnings, instead of those underlined before. */
+  mark(error, warnings = []) {
+    const found = [...(error ? [["error", error]] : []), ...warnings.map((warning) => ["warning", warning])];
+    const placed = found.filter(([, { line }]) => line);
+    const diagnostics = placed.map(([severity, problem]) => ({
+      ...underlined(this.text, problem),
+      severity,
+      message: [problem.message, problem.hint && `Hint: ${problem.hint}`].filter(Boolean).join("\n"),
+    }));
+    this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
   }
 
   /** Put the cursor at the place of an error. */
-  go({ line, column }) {
-    this.view.dispatch({ selection: { anchor: underlined(this.text, line, column ?? 1).from }, scrollIntoView: true });
+  go(error) {
+    this.view.dispatch({ selection: { anchor: underlined(this.text, error).from }, scrollIntoView: true });
     this.view.focus();
   }
 }

@@ -44,9 +44,13 @@ export function sizes({ layers, heads, dimensions, parameters }) {
   ].join(" · ");
 }
 
-/** A value as text; numbers are rounded. */
+/** A value as text; numbers are rounded. JSON has no tuples: the server writes {"tuple": [...]}. */
 export function shown(value) {
   if (value === null) return "none";
-  if (typeof value === "number" && !Number.isInteger(value)) return String(Number(value.toPrecision(6)));
-  return typeof value === "boolean" ? (value ? "True" : "False") : String(value);
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "number") return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(6)));
+  if (typeof value !== "object") return String(value);
+  const [[kind, content]] = Object.entries(value);
+  if (kind === "fraction") return content.join("/");
+  return Array.isArray(content) ? `(${content.map(shown).join(", ")})` : String(content);
 }

@@ -54,13 +54,18 @@ export class Passes {
   }
 }
 
+/** A pass: what it does, and its result. */
 function content(pass, before) {
+  return [pass.does && h("p", { class: "status" }, `${pass.does}.`), result(pass, before)];
+}
+
+function result(pass, before) {
   if (pass.drawing) {
     const drawing = new Drawing(`After ${pass.name}`);
     drawing.show(pass.drawing, `The program after ${pass.name}`);
     return drawing.element;
   }
-  const known = before?.text === undefined ? null : new Set(before.text.split("\n"));
+  const known = before?.gives !== pass.gives ? null : new Set(before.text.split("\n"));
   return h(
     "pre",
     {},

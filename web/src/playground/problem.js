@@ -1,4 +1,4 @@
-// What is wrong with the program: the message, its place as a button, and the hint.
+// What is wrong with the program, or easily misread: the message, its place as a button, and the hint.
 
 import { h, refill } from "../view/dom.js";
 
@@ -9,19 +9,18 @@ export class Problem {
     this.element = h("div", { class: "problem", role: "status" });
   }
 
-  show(error) {
-    const place = error?.line && `line ${error.line}${error.column ? `, column ${error.column}` : ""}`;
-    refill(
-      this.element,
-      error &&
-        h(
-          "p",
-          {},
-          place && h("button", { type: "button", on: { click: () => this.go(error) } }, place),
-          " ",
-          error.message,
-        ),
-      error?.hint && h("p", { class: "advice" }, h("b", {}, "Hint: "), error.hint),
-    );
+  /** Show an error, or warnings, or nothing. */
+  show(error, warnings = []) {
+    this.element.classList.toggle("warning", !error);
+    refill(this.element, error ? this.entry(error) : warnings.map((warning) => this.entry(warning)));
+  }
+
+  entry(problem) {
+    const { line, column, message, hint } = problem;
+    const place = line && `line ${line}${column ? `, column ${column}` : ""}`;
+    return [
+      h("p", {}, place && h("button", { type: "button", on: { click: () => this.go(problem) } }, place), " ", message),
+      hint && h("p", { class: "advice" }, h("b", {}, "Hint: "), hint),
+    ];
   }
 }

@@ -3,6 +3,7 @@
 import { h, refill } from "../view/dom.js";
 import { count } from "../view/names.js";
 import { Drawing } from "./drawing.js";
+import { Live } from "./live.js";
 import { shown } from "./outcome.js";
 import { prose } from "./prose.js";
 
@@ -24,12 +25,18 @@ export class PuzzlePanel {
       h("p", {}, h("a", { href: "#puzzles" }, "All puzzles")),
       h("h2", {}, `${puzzle.number}. ${puzzle.title}`),
       prose(puzzle.statement),
+      puzzle.inputs && h("p", { class: "soft" }, `Inputs: ${puzzle.inputs}`),
       examples(puzzle.examples),
       h("p", { class: "tools" }, this.button, h("span", { class: "soft" }, `par: ${count(puzzle.par, "layer")}`)),
       this.verdict,
       this.hints,
       this.solution,
     );
+    this.live = new Live((attempt, signal) => api.check(attempt, signal), {
+      waiting: (seconds) => refill(this.verdict, h("p", {}, `The server is busy. Trying again in ${seconds} s.`)),
+      failed: (error) => this.refuse(error),
+      done: (verdict) => this.judge(verdict),
+    });
     this.update();
   }
 
@@ -53,19 +60,15 @@ export class PuzzlePanel {
     refill(this.solution, solved && solution && worked(solution, () => this.bench.write(solution)));
   }
 
-  async check() {
-    if (this.checking) return;
-    this.checking = true;
+  check() {
     const { source, name } = this.bench.settings;
     refill(this.verdict, h("p", {}, "Checking on all inputs…"));
-    try {
-      this.judge(await this.api.check({ puzzle: this.puzzle.id, source, name }));
-    } catch (error) {
-      refill(this.verdict, h("p", { class: "bad" }, error.line ? "The program has an error." : error.message));
-      this.say(error);
-    } finally {
-      this.checking = false;
-    }
+    this.live.now({ puzzle: this.puzzle.id, source, name });
+  }
+
+  refuse(error) {
+    refill(this.verdict, h("p", { class: "bad" }, error.line ? "The program has an error." : error.message));
+    this.say(error);
   }
 
   judge(verdict) {

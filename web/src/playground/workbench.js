@@ -117,12 +117,12 @@ export class Workbench {
   show(result) {
     this.element.classList.remove("waiting", "outdated");
     this.output = result.name;
-    this.editor.mark(null);
-    this.problem.show(null);
+    this.editor.mark(null, result.warnings);
+    this.problem.show(null, result.warnings);
     this.form.names(result.names, this.form.name.value, this.form.name.value ? undefined : result.name);
     refill(this.status, h("b", {}, result.name), ` ${sizes(result.summary)}`);
     refill(this.values, outcome(result));
-    this.drawing.show(result.drawing, described(result));
+    this.drawing.show(result.drawing, described(result), result.not_drawn);
     this.explorer.show(result.explorer);
     this.passes.show(result.passes);
     if (this.tabs.current === "levels") this.compareLevels();
