@@ -50,6 +50,7 @@ ORDER = (
     "certificate",
     "adapters",
     "viz",
+    "learn",
     "compress datasets natural",
     "loading",
     "lab",
