@@ -29,16 +29,18 @@ export function definedNames(text) {
   return [...found.values()];
 }
 
-/** What can be typed at a place; null in a string or a comment, and before the first letter of a word. */
-export function complete(context) {
-  const word = context.matchBefore(/[^\W\d]\w*/u);
-  if (!word && !context.explicit) return null;
-  const line = context.state.doc.lineAt(context.pos);
-  const before = line.text.slice(0, context.pos - line.from).replace(/"[^"]*"/g, "");
-  if (/["#]/.test(before)) return null;
-  const from = word?.from ?? context.pos;
-  const text = context.state.doc.toString();
-  const others = `${text.slice(0, from)} ${text.slice(context.pos)}`;
-  const own = definedNames(others).filter(({ label }) => !TAKEN.has(label));
+/** What can be typed at a place; null in a string or a comment, and before the first letter unless asked for. */
+export function completions(text, at, explicit) {
+  const word = /[^\W\d]\w*$/u.exec(text.slice(0, at))?.[0] ?? "";
+  if (!word && !explicit) return null;
+  const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, at).replace(/"[^"]*"/g, "");
+  if (/["#]/.test(line)) return null;
+  const from = at - word.length;
+  const own = definedNames(`${text.slice(0, from)} ${text.slice(at)}`).filter(({ label }) => !TAKEN.has(label));
   return { from, options: [...own.map((option) => ({ ...option, boost: 1 })), ...KNOWN], validFor: /^\w*$/u };
+}
+
+/** The same for CodeMirror. */
+export function complete(context) {
+  return completions(context.state.doc.toString(), context.pos, context.explicit);
 }
