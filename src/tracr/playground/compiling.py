@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracr import learn
 from tracr.errors import InputError, InternalError, TracrError
 from tracr.ir.passes import Pass
 from tracr.model.compiled import CompiledModel
@@ -114,6 +115,15 @@ def _examples(given: Mapping[str, Any], limits: ServerLimits) -> Reply:
     return json_reply(gallery())
 
 
+def _puzzles(given: Mapping[str, Any], limits: ServerLimits) -> Reply:
+    return json_reply([puzzle.as_json() for puzzle in learn.puzzles()])
+
+
+def _check(given: Mapping[str, Any], limits: ServerLimits) -> Reply:
+    """The verdict on a solution of a puzzle; it is a text, so nothing of it is executed as Python."""
+    return json_reply(learn.puzzle(given["puzzle"]).check(given["source"], given.get("name", "")).as_json())
+
+
 def _outputs(found: ReadProgram, model: CompiledModel, tokens: Sequence[Value]) -> dict[str, list[Any]]:
     """The outputs of the program and of the model, which must agree."""
     expected = evaluate(found.program, tokens, causal=model.options.causal)
@@ -164,4 +174,6 @@ TASKS: Mapping[str, Work] = {
     "format": _format,
     "download": _download,
     "examples": _examples,
+    "puzzles": _puzzles,
+    "check": _check,
 }

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
+import sys
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from tracr.playground.limits import ServerLimits
@@ -53,19 +54,24 @@ class Crew:
                 finished, _ = await asyncio.wait({answering}, timeout=self._limits.quick)
             if not finished:
                 worker.slow_down()
-            reply = await answering
+            reply = await answering  # never raises
             self._queue.done(job, time.monotonic() - start)
             job.finish(reply)
             if not finished:
-                await loop.run_in_executor(self._threads, worker.replace)
+                await loop.run_in_executor(self._threads, _restart, worker)
 
     def _answer(self, worker: WorkerProcess, job: Job) -> Reply:
         """The answer to a request, from a thread."""
         for _ in range(TRIES):
             if job.stale.is_set():
                 break
-            with contextlib.suppress(WorkerDied):
+            try:
                 return worker.answer(job.content, job.stale) or self._too_long()
+            except WorkerDied:
+                continue
+            except Exception:  # no new process could be started
+                traceback.print_exc(file=sys.stderr)
+                return RefusedRequest(500, "the server has no worker", hint="try again", retry_after=5).reply
         return RefusedRequest(
             422, "the compiler ended without an answer", hint="the program probably needs too much memory: shorten it"
         ).reply
@@ -84,7 +90,7 @@ class Crew:
         while True:
             await asyncio.sleep(WATCH)
             for worker in [one for one in self.workers if not one.alive]:
-                await loop.run_in_executor(None, worker.revive)
+                await loop.run_in_executor(None, _restart, worker, False)
 
     async def stop(self) -> None:
         """End all workers."""
@@ -98,3 +104,14 @@ class Crew:
     def _kill(self) -> None:
         for worker in self.workers:
             worker.kill()
+
+
+def _restart(worker: WorkerProcess, always: bool = True) -> None:
+    """Replace a worker: always, or if it was killed. If the system starts no process, it is tried again later."""
+    try:
+        if always:
+            worker.replace()
+        else:
+            worker.revive()
+    except OSError:
+        traceback.print_exc(file=sys.stderr)

@@ -49,7 +49,10 @@ def read_program(request: ProgramRequest) -> ReadProgram:
     example: tuple[Value, ...] = tuple(module.example or ())
     vocab: tuple[Value, ...] = request.vocab or tuple(dict.fromkeys(example))
     if not vocab:
-        raise VocabularyError("the program does not say which tokens its inputs have", hint="give a vocabulary")
+        raise VocabularyError(
+            "the program does not say which tokens its inputs have",
+            hint='give a vocabulary, or write set example "..." in the program',
+        )
     max_len = request.max_len or min(LONGEST, max(len(example), DEFAULT_LENGTH))
     shown: tuple[Value, ...] | None = request.input
     if shown is None and example and len(example) <= max_len and set(example) <= set(vocab):
@@ -84,6 +87,8 @@ def compiled(
             found.max_len,
             causal=causal,
             level=level,
+            bos=_unused("bos", found.vocab),
+            pad=_unused("pad", found.vocab),
             max_values=MOST_VALUES,
             max_cells=MOST_CELLS,
             max_parameters=MOST_PARAMETERS,
@@ -94,3 +99,14 @@ def compiled(
         error.hint_at("use a smaller vocabulary or a shorter length: the limits of the playground are low")
         raise
     return replace(model, source=found.source)
+
+
+def _unused(name: str, vocab: tuple[Value, ...]) -> str:
+    """A name for BOS or PAD that is not a token.
+
+    >>> _unused("bos", ("a", "bos"))
+    '<bos>'
+    """
+    while name in vocab:
+        name = f"<{name}>"
+    return name

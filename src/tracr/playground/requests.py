@@ -15,10 +15,11 @@ from tracr.values import short_repr
 __all__ = ["TASKS", "ProgramRequest", "read_body", "read_task"]
 
 DEFAULT_LENGTH = 8
-LONGEST = 64  # of an input
+LONGEST = 60  # of an input; a drawing has no more
 MOST_TOKENS = 256  # of a vocabulary
-LONGEST_TEXT = 64  # of a token or a name
+LONGEST_TEXT = 60  # of a token or a name
 LEVELS = (0, 1, 2)
+MOST_DIGITS = 300
 KINDS = ("page", "svg", "gpt2", "python")
 
 Token = str | int | float | bool
@@ -61,7 +62,7 @@ def read_body(body: bytes) -> dict[str, Any]:
     {'source': 'y = indices;'}
     """
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        found = json.loads(body.decode("utf-8"), parse_constant=_no_constant, parse_int=_integer)
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         deep = isinstance(error, RecursionError)
         why = "it is nested too deeply" if deep else str(error)
@@ -73,6 +74,12 @@ def read_body(body: bytes) -> dict[str, Any]:
     return found
 
 
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"it has a number of {len(digits):,} digits")
+    return int(digits)
+
+
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number in JSON")
 
@@ -82,6 +89,10 @@ def _text(name: str, value: Any, most: int | None = LONGEST_TEXT) -> str:
         raise RefusedRequest(422, f"{name} must be a text, not {short_repr(value)}")
     if most is not None and len(value) > most:
         raise RefusedRequest(422, f"{name} has {len(value):,} characters; at most {most} are allowed")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise RefusedRequest(422, f"{name} is not valid Unicode: it has half of a surrogate pair") from None
     return value
 
 
@@ -142,6 +153,11 @@ def _kind(name: str, value: Any) -> str:
     return str(value)
 
 
+def _puzzle(name: str, value: Any) -> str | int:
+    """The id or the number of a puzzle."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else _text(name, value)
+
+
 Fields = Mapping[str, Callable[[str, Any], Any]]
 PROGRAM: Fields = {
     "source": _source,
@@ -157,7 +173,7 @@ TASKS: Mapping[str, Fields] = {
     "levels": PROGRAM,
     "format": {"source": _source},
     "download": {"kind": _kind, **PROGRAM},
-    "check": {"puzzle": lambda name, value: value if isinstance(value, int) else _text(name, value), **PROGRAM},
+    "check": {"puzzle": _puzzle, "source": _source, "name": _text},
 }
 REQUIRED = ("source", "kind", "puzzle")
 

@@ -30,6 +30,7 @@ def _warm_up() -> None:
         {"task": "levels", "causal": True, **program},
         {"task": "format", "source": SOURCE},
         {"task": "compile", "source": "y = 1 +;"},
+        {"task": "check", "puzzle": 1, "source": SOURCE},
     ):
         answer(json.dumps(task).encode(), limits)
 

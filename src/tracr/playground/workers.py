@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import asdict
@@ -63,8 +64,9 @@ class WorkerProcess:
     def _start(self) -> None:
         context = multiprocessing.get_context("forkserver")
         self._connection, theirs = context.Pipe()
+        self._folder = tempfile.TemporaryDirectory(prefix="tracr-worker-", ignore_cleanup_errors=True)
         self._process: ForkServerProcess = context.Process(
-            target=work, args=(theirs, self._limits), name="tracr-worker", daemon=True
+            target=work, args=(theirs, self._limits, self._folder.name), name="tracr-worker", daemon=True
         )
         self._process.start()
         theirs.close()
@@ -94,11 +96,12 @@ class WorkerProcess:
                 self.replace()
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the process, and delete its temporary files."""
         self._connection.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self._process.join(1)
+        self._folder.cleanup()
 
     def slow_down(self) -> None:
         """Give the process a lower priority; only `replace` raises it again."""
@@ -139,11 +142,12 @@ class WorkerProcess:
         return True
 
 
-def work(connection: Connection, limits: ServerLimits) -> None:
-    """Answer requests until the server closes the connection. Runs in the worker."""
+def work(connection: Connection, limits: ServerLimits, folder: str) -> None:
+    """Answer requests until the server closes the connection. Runs in the worker; `folder` is for temporary files."""
     from tracr.playground.compiling import answer
 
     end_with_parent()
+    tempfile.tempdir = folder
     _limit_memory(limits.memory)
     _settle()
     with contextlib.suppress(EOFError, OSError):  # the server ended
