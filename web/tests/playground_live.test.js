@@ -7,7 +7,8 @@ import { Live, PAUSE, SLOW } from "../src/playground/live.js";
 function rig() {
   mock.timers.reset();
   mock.timers.enable({ apis: ["setTimeout"] });
-  const runs = [], heard = [];
+  const runs = [],
+    heard = [];
   const run = (value, signal) => new Promise((resolve, reject) => runs.push({ value, signal, resolve, reject }));
   const live = new Live(run, {
     slow: () => heard.push("slow"),
@@ -28,7 +29,10 @@ test("only the last of several quick changes runs, after a pause", async () => {
   }
   assert.equal(runs.length, 0);
   mock.timers.tick(1);
-  assert.deepEqual(runs.map(({ value }) => value), ["abc"]);
+  assert.deepEqual(
+    runs.map(({ value }) => value),
+    ["abc"],
+  );
   runs[0].resolve("x");
   await settled();
   assert.deepEqual(heard, ["done abc x"]);
@@ -71,7 +75,10 @@ test("a busy server is asked again after the time it names, unless the value cha
   await settled();
   live.request("b");
   mock.timers.tick(5000);
-  assert.deepEqual(runs.map(({ value }) => value), ["a", "a", "b"]);
+  assert.deepEqual(
+    runs.map(({ value }) => value),
+    ["a", "a", "b"],
+  );
 });
 
 test("errors are heard; aborted and stale runs are not", async () => {

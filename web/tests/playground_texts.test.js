@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { completions, definedNames } from "../src/playground/completion.js";
 import { nextToken, rasp } from "../src/playground/language.js";
 import { Memory } from "../src/playground/memory.js";
-import { shown } from "../src/playground/outcome.js";
 import { underlined } from "../src/playground/places.js";
 import { FIRST, settingsFrom } from "../src/playground/settings.js";
 import { fragmentOf, settingsIn } from "../src/playground/share.js";
 import { readTokens, readVocabulary, writeVocabulary } from "../src/playground/tokens.js";
+import { differences, shown } from "../src/playground/values_table.js";
 
 test("vocabularies: characters, words, numbers, quotes and ranges", () => {
   assert.deepEqual(readVocabulary("abc"), ["a", "b", "c"]);
@@ -23,7 +23,26 @@ test("vocabularies: characters, words, numbers, quotes and ranges", () => {
 });
 
 test("a vocabulary that is written reads as itself", () => {
-  const pieces = ["a", "1", 1, -3, 0.25, "", " ", ",", '"', "\\", "a b", "0..3", "a..c", "abc", "é☃", "😀", "b,c", "<b>"];
+  const pieces = [
+    "a",
+    "1",
+    1,
+    -3,
+    0.25,
+    "",
+    " ",
+    ",",
+    '"',
+    "\\",
+    "a b",
+    "0..3",
+    "a..c",
+    "abc",
+    "é☃",
+    "😀",
+    "b,c",
+    "<b>",
+  ];
   const drawn = (seed) => pieces.filter((_, place) => (seed >> place) & 1);
   for (let seed = 1; seed < 1 << pieces.length; seed += 37) {
     const vocab = drawn(seed);
@@ -41,7 +60,14 @@ test("inputs: tokens of the vocabulary, none for an empty text, else a message",
 });
 
 test("a link has everything, in any letters, and nothing else is taken from it", () => {
-  const settings = { ...FIRST, source: "y = \"é☃😀</script>\";\n".repeat(50), vocab: ["é", 1], level: 2, causal: true, input: null };
+  const settings = {
+    ...FIRST,
+    source: 'y = "é☃😀</script>";\n'.repeat(50),
+    vocab: ["é", 1],
+    level: 2,
+    causal: true,
+    input: null,
+  };
   const fragment = fragmentOf(settings);
   assert.match(fragment, /^#program=[\w-]+$/);
   assert.deepEqual(settingsIn(fragment), settings);
@@ -93,12 +119,18 @@ test("completions: names of assignments, functions, arguments and loops, not of 
 def f(a, b) { inner = "s = 1"; return a; }
 for i, j in zip(range(3), range(3)) { total += i; }
 [c for c in range(3)];`;
-  assert.deepEqual(definedNames(text).map(({ label }) => label).sort(), [..."abcfijxyz", "inner"].sort());
+  assert.deepEqual(
+    definedNames(text)
+      .map(({ label }) => label)
+      .sort(),
+    [..."abcfijxyz", "inner"].sort(),
+  );
   assert.equal(definedNames(text).find(({ label }) => label === "f").detail, "(a, b)");
 });
 
 test("completions are offered in code only, and do not offer the word being typed", () => {
-  const labels = (text, explicit = false) => completions(text, text.length, explicit)?.options.map(({ label }) => label) ?? null;
+  const labels = (text, explicit = false) =>
+    completions(text, text.length, explicit)?.options.map(({ label }) => label) ?? null;
   assert.ok(labels("same = sel").includes("selector_width"));
   assert.ok(labels("mine = 1;\ny = m").includes("mine"));
   assert.ok(!labels("y = mi").includes("mi"));
@@ -111,7 +143,8 @@ test("completions are offered in code only, and do not offer the word being type
 
 test("colours of words", () => {
   const read = (line) => {
-    const state = rasp.startState(), found = [];
+    const state = rasp.startState(),
+      found = [];
     let rest = line;
     const stream = {
       eatSpace: () => rest !== (rest = rest.trimStart()),
@@ -123,15 +156,27 @@ test("colours of words", () => {
       next: () => (rest = rest.slice(1)),
     };
     while (rest) {
-      const before = rest, colour = nextToken(stream, state);
+      const before = rest,
+        colour = nextToken(stream, state);
       if (colour) found.push([before.slice(0, before.length - rest.length), colour]);
     }
     return Object.fromEntries(found);
   };
-  assert.deepEqual(read('def f(x) { return select(x, tokens, ==); } # end'), {
-    def: "keyword", f: "variableName.definition", "(": "bracket", x: "variableName", ")": "bracket", "{": "bracket",
-    return: "keyword", select: "variableName.standard", ",": "punctuation", tokens: "variableName.special",
-    "==": "compareOperator", ";": "punctuation", "}": "bracket", "# end": "comment",
+  assert.deepEqual(read("def f(x) { return select(x, tokens, ==); } # end"), {
+    def: "keyword",
+    f: "variableName.definition",
+    "(": "bracket",
+    x: "variableName",
+    ")": "bracket",
+    "{": "bracket",
+    return: "keyword",
+    select: "variableName.standard",
+    ",": "punctuation",
+    tokens: "variableName.special",
+    "==": "compareOperator",
+    ";": "punctuation",
+    "}": "bracket",
+    "# end": "comment",
   });
   assert.deepEqual(read('y = "a" if 1.5 else True ? 2;')["?"], "invalid");
 });
@@ -139,4 +184,5 @@ test("colours of words", () => {
 test("values as text", () => {
   const values = [1, 0.5, 1 / 3, "a", true, false, null, { tuple: ["a", 1] }, { fraction: [1, 3] }, { int: "0x20" }];
   assert.deepEqual(values.map(shown), ["1", "0.5", "0.333333", "a", "True", "False", "none", "(a, 1)", "1/3", "0x20"]);
+  assert.deepEqual(differences([1, "1", 2], [1, 1]), [false, false, true]);
 });

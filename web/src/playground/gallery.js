@@ -23,8 +23,8 @@ export function gallery(examples, chosen) {
           h(
             "button",
             { type: "button", on: { click: () => choose(example) } },
-            h("b", {}, example.name),
-            h("span", {}, example.title),
+            h("b", {}, example.title),
+            h("span", { class: "soft" }, example.name),
             h("code", {}, opening(example.source)),
           ),
         ),
@@ -33,7 +33,8 @@ export function gallery(examples, chosen) {
   );
 }
 
+/** The first lines that compute something. */
 function opening(source) {
-  const lines = source.trim().split("\n");
+  const lines = source.split("\n").filter((line) => line.trim() && !/^(#|set example)/.test(line));
   return lines.slice(0, LINES).join("\n") + (lines.length > LINES ? "\n…" : "");
 }

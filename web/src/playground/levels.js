@@ -13,7 +13,7 @@ export class Levels {
     this.table = h("div", { class: "scrolling" });
     this.frames = LEVELS.map((level) => new ExplorerFrame(`Explorer at level ${level}`));
     const column = (frame, level) =>
-      h("section", { "aria-label": `Level ${level}` }, h("h3", {}, `Level ${level}`), frame.element);
+      h("section", { "aria-label": `Level ${level}` }, h("h2", {}, `Level ${level}`), frame.element);
     this.element = h(
       "div",
       { class: "levels" },

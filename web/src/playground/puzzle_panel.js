@@ -4,8 +4,8 @@ import { h, refill } from "../view/dom.js";
 import { count } from "../view/names.js";
 import { Drawing } from "./drawing.js";
 import { Live } from "./live.js";
-import { shown } from "./outcome.js";
 import { prose } from "./prose.js";
+import { differences, shown, valuesTable } from "./values_table.js";
 
 export class PuzzlePanel {
   /** `bench` has the program; `say(error)` shows an error of it. */
@@ -57,7 +57,7 @@ export class PuzzlePanel {
       ),
       hints < all.length && h("button", { type: "button", data: { key: "hint" }, on: { click: more } }, words),
     );
-    refill(this.solution, solved && solution && worked(solution, () => this.bench.write(solution)));
+    refill(this.solution, solved && solution && worked(solution, () => this.bench.replace(solution)));
   }
 
   check() {
@@ -92,10 +92,10 @@ export class PuzzlePanel {
     return h(
       "div",
       { class: "counterexample" },
-      table([
-        ["input", input],
-        ["expected", expected],
-        ["your program", got, got?.map((value, place) => shown(value) !== shown(expected?.[place]))],
+      valuesTable("Counterexample", [
+        { label: "input", values: input },
+        { label: "expected", values: expected },
+        { label: "your program", values: got ?? [], marked: differences(got ?? [], expected) },
       ]),
       h("p", {}, h("button", { type: "button", on: { click: use } }, "Use this input")),
       picture.element,
@@ -112,31 +112,12 @@ export function againstPar({ layers, par }) {
 }
 
 function examples(all) {
-  return h(
-    "div",
-    { class: "examples" },
-    all.map(({ input, output }) =>
-      table([
-        ["input", input],
-        ["output", output],
-      ]),
-    ),
-  );
-}
-
-function table(rows) {
-  const row = ([label, values, marked]) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, label),
-      (values ?? []).map((value, place) => h("td", { class: marked?.[place] ? "wrong" : "" }, shown(value))),
-    );
-  return h(
-    "div",
-    { class: "scrolling", tabindex: "0", role: "region", "aria-label": rows.map(([label]) => label).join(", ") },
-    h("table", { class: "values" }, h("tbody", {}, rows.map(row))),
-  );
+  const table = ({ input, output }, place) =>
+    valuesTable(`Example ${place + 1}`, [
+      { label: "input", values: input },
+      { label: "output", values: output },
+    ]);
+  return h("div", { class: "examples" }, all.map(table));
 }
 
 function worked(solution, load) {

@@ -80,7 +80,7 @@ export class Toolbar {
   async open() {
     const file = await load();
     if (file?.problem) throw new Error(file.problem);
-    if (file) this.bench.write(file.text);
+    if (file) this.bench.replace(file.text);
   }
 
   saveSource() {

@@ -1,18 +1,19 @@
 // The workbench: the program and its settings on one side, what it computes on the other, and the model below.
 
 import { h, refill } from "../view/dom.js";
+import { count } from "../view/names.js";
 import { Drawing } from "./drawing.js";
 import { Editor } from "./editor.js";
 import { ExplorerFrame } from "./explorer_frame.js";
 import { Levels } from "./levels.js";
 import { Live } from "./live.js";
-import { outcome, shown, sizes } from "./outcome.js";
 import { Passes } from "./passes.js";
 import { Problem } from "./problem.js";
 import { FIRST } from "./settings.js";
 import { SettingsForm } from "./settings_form.js";
 import { Tabs } from "./tabs.js";
 import { Toolbar } from "./toolbar.js";
+import { differences, shown, valuesTable } from "./values_table.js";
 
 export class Workbench {
   /** `changed(settings)` hears every change made by the reader. */
@@ -88,7 +89,13 @@ export class Workbench {
     this.write(settings.source);
   }
 
-  /** Another program with the same settings. */
+  /** Another program, for the same inputs: its output is the last s-op. */
+  replace(source) {
+    this.form.names([], "");
+    this.write(source);
+  }
+
+  /** The same program, written otherwise. */
   write(source) {
     this.editor.text = source;
     this.editor.mark(null);
@@ -139,6 +146,23 @@ export class Workbench {
   compareLevels() {
     this.levels.ask(this.settings);
   }
+}
+
+/** The values of the program and of the model on the input. */
+function outcome({ input, outputs: { program, model } }) {
+  return valuesTable("Values on the input", [
+    { label: "input", values: input },
+    { label: "program", values: program },
+    { label: "model", values: model, marked: differences(model, program) },
+  ]);
+}
+
+/** The size of a model in words. */
+function sizes({ layers, heads, dimensions, parameters }) {
+  const counts = { layer: layers, head: heads, dimension: dimensions, parameter: parameters };
+  return Object.entries(counts)
+    .map(([noun, number]) => count(number, noun))
+    .join(" · ");
 }
 
 function described({ name, input, outputs }) {
