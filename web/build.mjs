@@ -9,6 +9,7 @@ import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const target = join(here, "..", "src", "tracr", "viz", "explorer", "explorer.js");
+const CSS = ["chrome105", "firefox110", "safari16"]; // the oldest browsers with container queries
 const MOST = 300_000; // most bytes of the bundle
 
 function digest() {
@@ -17,6 +18,7 @@ function digest() {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
     .map((path) => [relative(here, path).split(sep).join("/"), path])
+    .filter(([name]) => !name.startsWith("src/playground/")) // another bundle
     .sort(([a], [b]) => (a < b ? -1 : 1));
   for (const [name, path] of files) hash.update(`${name}\0`).update(readFileSync(path)).update("\0");
   return hash.digest("hex");
@@ -26,7 +28,7 @@ const squeezed = {
   name: "css",
   setup(plugin) {
     plugin.onLoad({ filter: /\.css$/ }, async ({ path }) => {
-      const { outputFiles } = await build({ entryPoints: [path], minify: true, write: false });
+      const { outputFiles } = await build({ entryPoints: [path], minify: true, target: CSS, write: false });
       return { contents: outputFiles[0].text.trim(), loader: "text" };
     });
   },

@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import warnings
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,17 @@ def others(folder: Path) -> None:
     tracr.compile(fails, "ab", 4).explore("aab", name="fails").save(folder / "fails.html")
     frame = tracr.compile(EXAMPLES["hist"].program, "abc", 5).explore("abca")._repr_html_()
     (folder / "notebook.html").write_text(f"<!doctype html><title>notebook</title>{frame}", encoding="utf-8")
+    host(folder)
+
+
+def host(folder: Path) -> None:
+    """A page of someone else, with room for two explorers; its script mounts none."""
+    script = resources.files("tracr.viz.explorer").joinpath("explorer.js").read_text(encoding="utf-8")
+    data = {name: compiled(name).explore().data for name in ("frac_prevs", "hist")}
+    given = json.dumps(data).replace("<", "\\u003c")
+    body = f"<h1>Host</h1><div id=a></div><div id=b></div><script type=application/json id=given>{given}</script>"
+    page = f"<!doctype html><html lang=en><title>host</title>{body}<script>{script}</script></html>"
+    (folder / "host.html").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ import { count } from "./names.js";
 
 const THEMES = ["system", "light", "dark"];
 
-export function header(model) {
+/** The header; its heading is the page's own if the explorer is the whole page. */
+export function header(model, whole = true) {
   const { layers, d_model, parameters } = model.sizes;
   return h(
     "header",
     { class: "header" },
-    h("div", { class: "heading" }, h("h1", {}, model.name), h("p", {}, model.description)),
+    h("div", { class: "heading" }, h(whole ? "h1" : "h2", { class: "model-name" }, model.name), h("p", {}, model.description)),
     h(
       "p",
       { class: "facts" },

@@ -33,9 +33,14 @@ export class Overview {
       this.scroller,
       legend(state.model),
     );
-    new ResizeObserver(() => {
+    this.observer = new ResizeObserver(() => {
       if (this.scroller.clientWidth !== this.width) this.update();
-    }).observe(this.scroller);
+    });
+    this.observer.observe(this.scroller);
+  }
+
+  remove() {
+    this.observer.disconnect();
   }
 
   update() {

@@ -3,7 +3,7 @@
 import { classes, h } from "./dom.js";
 import { stageName } from "./names.js";
 
-export function listing(state) {
+export function listing(state, page) {
   const { model } = state;
   return h(
     "ol",
@@ -12,7 +12,7 @@ export function listing(state) {
       role: "listbox",
       tabindex: 0,
       "aria-label": "The program, line by line",
-      "aria-activedescendant": `line-${state.line}`,
+      "aria-activedescendant": page.id(`line-${state.line}`),
       data: { key: "listing" },
       on: {
         keydown(event) {
@@ -26,16 +26,16 @@ export function listing(state) {
         },
       },
     },
-    model.lines.map((line, number) => row(state, line, number)),
+    model.lines.map((line, number) => row(state, line, number, page)),
   );
 }
 
-function row(state, line, number) {
+function row(state, line, number, page) {
   const current = number === state.line;
   return h(
     "li",
     {
-      id: `line-${number}`,
+      id: page.id(`line-${number}`),
       role: "option",
       "aria-selected": String(current),
       class: classes(current && "current", changed(state, line) && "changed"),
