@@ -1,6 +1,8 @@
 // The explorer of one model: builds the views, and keeps them up to date.
 
+import { Player } from "./player.js";
 import { State } from "./state.js";
+import { Coupling } from "./view/coupling.js";
 import { h, refill } from "./view/dom.js";
 import { header } from "./view/header.js";
 import { InputBar } from "./view/input_bar.js";
@@ -21,12 +23,15 @@ export class Page {
     this.state = new State(model, () => this.update());
     this.tooltip = new Tooltip();
     this.live = h("div", { class: "unseen", "aria-live": "polite" });
+    this.coupling = new Coupling(root, this.signal);
+    this.player = new Player(this);
     this.patchMenu = new PatchMenu(this.state, this);
     this.weights = new Weights(model, this.tooltip);
     this.inputBar = new InputBar(this.state, this);
     this.overview = new Overview(this.state, this);
     this.results = h("section", { class: "outcome", "aria-label": "Output" });
-    this.note = h("div", { role: "status" });
+    this.note = h("div", { class: "notes", role: "status" });
+    this.panels = h("nav", { class: "panels", "aria-label": "Parts of the page" });
     this.program = h("section", { class: "program", "aria-label": "Program" });
     this.detail = h("section", { class: "detail", "aria-label": "The current line" });
     this.element = h(
@@ -34,8 +39,14 @@ export class Page {
       { class: "page" },
       header(model, whole),
       h("div", { class: "top" }, this.inputBar.element, this.results),
+      this.panels,
+      (this.body = h(
+        "div",
+        { class: "body" },
+        h("div", { class: "left" }, this.program, this.detail),
+        this.overview.element,
+      )),
       this.note,
-      h("div", { class: "body" }, h("div", { class: "left" }, this.program, this.detail), this.overview.element),
     );
     const frame = h("div", { class: "frame" }, this.element);
     this.parts = [frame, this.live, this.tooltip.element, this.patchMenu.element, this.weights.element];
@@ -66,10 +77,12 @@ export class Page {
     refill(this.results, results(state));
     refill(this.note, patchNote(state));
     this.updateProgram();
+    this.updatePanels();
     const table = this.detail.querySelector("details")?.open;
     refill(this.detail, inspector(state, this));
     if (table && this.detail.querySelector("details")) this.detail.querySelector("details").open = true;
     this.overview.update();
+    this.coupling.apply();
   }
 
   updateProgram() {
@@ -109,6 +122,11 @@ export class Page {
             ),
           step(-1, "◂ back", "back"),
           step(1, "step ▸", "step"),
+          h(
+            "button",
+            { type: "button", data: { key: "play-all" }, on: { click: () => this.player.toggle() } },
+            this.player.playing ? "❚❚ pause" : "▶ play",
+          ),
         ),
       ),
       state.written ? written(state) : listing(state, this),
@@ -124,15 +142,39 @@ export class Page {
       list.scrollTop = current.offsetTop - list.clientHeight / 2;
   }
 
+  /** The buttons that choose the part of the page shown in a narrow window. */
+  updatePanels() {
+    const { state } = this;
+    const names = { program: "program", detail: state.current.label, map: "circuit" };
+    this.body.dataset.panel = state.panel;
+    refill(
+      this.panels,
+      Object.entries(names).map(([name, text]) =>
+        h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(state.panel === name),
+            data: { key: `panel-${name}` },
+            on: { click: () => state.set("panel", name) },
+          },
+          text,
+        ),
+      ),
+    );
+  }
+
   say(text) {
     this.live.textContent = text;
   }
 
   /** Keys that work everywhere, unless another element handles them. */
   keydown(event) {
-    if (event.target.closest?.("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest?.("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "ArrowDown" || event.key === "j") this.state.select(this.state.line + 1);
     else if (event.key === "ArrowUp" || event.key === "k") this.state.select(this.state.line - 1);
+    else if (event.key === "p") this.player.toggle();
+    else if (event.key === "n" || event.key === "b") this.player.move(event.key === "n" ? 1 : -1);
     else if (event.key === "/") this.inputBar.field.focus();
     else if (event.key === "Escape" && this.state.patches.length) this.state.unpatch();
     else return;

@@ -17,6 +17,10 @@ export class State {
     this.problem = "";
     this.patches = [];
     this.plumbing = false; // also show the wires of BOS, PAD and the constant one, and cancelled wires
+    this.fit = null; // whether the columns fit into the window; null: if they can be read then
+    this.at = null; // the position whose computation is shown step by step; null: the last
+    this.step = 0; // the step of the current component that is shown; 0: all
+    this.panel = "program"; // the part of the page shown in a narrow window
     this.written = false; // show the source text, not the listing
     this.open = new Set(opened(model));
     this.focus(firstLine(model));
@@ -59,6 +63,7 @@ export class State {
   focus(number) {
     this.line = Math.max(0, Math.min(this.model.lines.length - 1, number));
     this.component = this.partsOf(this.current).at(-1)?.number ?? null;
+    this.step = 0;
   }
 
   select(number) {
@@ -79,6 +84,7 @@ export class State {
     const mine = this.current.kind === "sop" && sops.includes(this.current.id);
     if (!mine) this.focus(this.lineOf("sop", sops[0] ?? this.model.outputs[0].sop));
     this.component = number;
+    this.step = 0;
     this.changed();
   }
 
@@ -125,6 +131,11 @@ export class State {
     this.changed();
   }
 
+  set(name, value) {
+    this[name] = value;
+    this.changed();
+  }
+
   toggle(name) {
     this[name] = !this[name];
     this.changed();
@@ -150,6 +161,11 @@ export class State {
 
   lineOf(kind, id) {
     return this.model.lines.findIndex((line) => line.kind === kind && line.id === id);
+  }
+
+  /** The position whose computation is shown; -1 if there is no token. */
+  get position() {
+    return Math.min(this.at ?? Infinity, this.tokens.length - 1);
   }
 
   get current() {

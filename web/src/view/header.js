@@ -5,8 +5,8 @@ import { count } from "./names.js";
 
 const THEMES = ["system", "light", "dark"];
 
-/** The header; its heading is the page's own if the explorer is the whole page. */
-export function header(model, whole = true) {
+/** The header, with `asides` in its last line; its heading is the page's own if the explorer is the whole page. */
+export function header(model, whole = true, asides = []) {
   const { layers, d_model, parameters } = model.sizes;
   return h(
     "header",
@@ -26,9 +26,8 @@ export function header(model, whole = true) {
         .filter(Boolean)
         .join(" · "),
     ),
-    certificate(model),
     theme(),
-    help(model),
+    h("div", { class: "asides" }, certificate(model), help(model), ...asides),
   );
 }
 
@@ -88,7 +87,12 @@ function help(model) {
         {},
         key("↑"),
         key("↓"),
-        " step · ",
+        " step through the program · ",
+        key("p"),
+        " play · ",
+        key("n"),
+        key("b"),
+        " next step of the computation, and back · ",
         key("/"),
         " edit the input · ",
         key("Esc"),
