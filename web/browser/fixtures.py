@@ -19,6 +19,8 @@ import numpy as np
 
 import tracr
 from tracr import CompiledModel, EvaluationError
+from tracr.cli.sources import GivenOptions, find
+from tracr.cli.sources import compiled as command_line_model
 from tracr.ir.domains import Finite
 from tracr.model.interventions import locations
 from tracr.rasp import rasp
@@ -192,6 +194,17 @@ def others(folder: Path) -> None:
     frame = tracr.compile(EXAMPLES["hist"].program, "abc", 5).explore("abca")._repr_html_()
     (folder / "notebook.html").write_text(f"<!doctype html><title>notebook</title>{frame}", encoding="utf-8")
     host(folder)
+    textual(folder)
+
+
+def textual(folder: Path) -> None:
+    """The .rasp programs of the examples, as the command writes their pages; some again at level 2."""
+    for path in sorted((Path(__file__).parents[2] / "examples" / "rasp").glob("*.rasp")):
+        for level in (1, 2):
+            options = GivenOptions(level=level)
+            found = find(str(path), None, options)
+            model = command_line_model(found, options)
+            model.explore(list(found.shown), name=found.name).save(folder / f"rasp-{path.stem}-{level}.html")
 
 
 def host(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 import { readInput } from "./core/input.js";
 
+const PANELS = ["program", "detail", "map"];
+
 /** The choices of a state, without those that a fresh page has. */
 export function choicesOf(state) {
   const { model } = state;
@@ -15,8 +17,11 @@ export function choicesOf(state) {
       return [label, position, domain.text(code)];
     }),
     open: state.opened ? [...state.open].map((number) => model.groups[number].label) : undefined,
-    wires: state.plumbing || undefined,
-    written: state.written || undefined,
+    wires: state.plumbing,
+    written: state.written,
+    fit: state.fit === null ? undefined : state.fit ? "yes" : "no",
+    at: state.at ?? undefined,
+    panel: state.panel === "program" ? undefined : state.panel,
   };
 }
 
@@ -28,6 +33,8 @@ export function choose(state, choices) {
 function make(state, choices) {
   const { model } = state;
   if (choices.input !== undefined && readInput(choices.input, model).codes) state.setInput(choices.input);
+  state.patches = [];
+  state.compute();
   for (const [label, position, text] of choices.patches ?? []) state.patchText(label, Number(position), text);
   const line = model.lines.findIndex((one) => one.label === choices.line);
   if (line >= 0) state.focus(line);
@@ -40,4 +47,8 @@ function make(state, choices) {
   }
   state.plumbing = Boolean(choices.wires);
   state.written = Boolean(choices.written) && Boolean(model.source);
+  state.fit = { yes: true, no: false }[choices.fit] ?? null;
+  const at = Number(choices.at);
+  state.at = choices.at !== undefined && at >= 0 && at < state.tokens.length ? at : null;
+  state.panel = PANELS.includes(choices.panel) ? choices.panel : "program";
 }

@@ -1,6 +1,7 @@
 // The script of the page. It shows the model in the element `tracr-data`, if there is one; other pages call
 // `tracr.mount(root, data)`.
 
+import { follow } from "./address.js";
 import { readInput } from "./core/input.js";
 import { mount } from "./explorer.js";
 
@@ -9,6 +10,7 @@ globalThis.tracr = { mount };
 if (given) {
   const explorer = mount(document.body, JSON.parse(given.textContent), { whole: true });
   const { state } = explorer.page;
+  follow(explorer.page);
   globalThis.tracr = { ...api(state.model, state), mount, update: explorer.update };
 }
 

@@ -12,6 +12,7 @@ import { PatchMenu } from "./view/patch_menu.js";
 import { patchNote } from "./view/patch_note.js";
 import { listing, written } from "./view/program.js";
 import { results } from "./view/results.js";
+import { Tour } from "./view/tour.js";
 import { Tooltip } from "./view/tooltip.js";
 import { Weights } from "./view/weights.js";
 
@@ -19,11 +20,17 @@ export class Page {
   /** Build the views in `root`. `whole`: it is the whole page; `prefix` makes the ids of several explorers differ. */
   constructor(root, model, { whole, prefix }) {
     this.prefix = prefix;
+    this.root = root;
+    this.changed = () => {}; // called after every change
     this.leaving = new AbortController();
-    this.state = new State(model, () => this.update());
+    this.state = new State(model, () => {
+      this.update();
+      this.changed();
+    });
     this.tooltip = new Tooltip();
     this.live = h("div", { class: "unseen", "aria-live": "polite" });
     this.coupling = new Coupling(root, this.signal);
+    this.tour = new Tour(this);
     this.player = new Player(this);
     this.patchMenu = new PatchMenu(this.state, this);
     this.weights = new Weights(model, this.tooltip);
@@ -37,7 +44,7 @@ export class Page {
     this.element = h(
       whole ? "main" : "div",
       { class: "page" },
-      header(model, whole),
+      header(model, whole, [this.tour.offer()]),
       h("div", { class: "top" }, this.inputBar.element, this.results),
       this.panels,
       (this.body = h(
@@ -49,7 +56,7 @@ export class Page {
       this.note,
     );
     const frame = h("div", { class: "frame" }, this.element);
-    this.parts = [frame, this.live, this.tooltip.element, this.patchMenu.element, this.weights.element];
+    this.parts = [frame, this.live, this.tooltip.element, this.patchMenu.element, this.weights.element, this.tour.card];
     root.append(...this.parts);
     const keys = whole ? document : root;
     keys.addEventListener("keydown", (event) => this.keydown(event), { signal: this.signal });
@@ -85,20 +92,16 @@ export class Page {
     this.coupling.apply();
   }
 
+  /** A button that goes to the next line of the program, or to the line before. */
+  step(by, text, key) {
+    const { state } = this;
+    const end = by < 0 ? 0 : state.model.lines.length - 1;
+    const attributes = { type: "button", disabled: state.line === end, data: { key } };
+    return h("button", { ...attributes, on: { click: () => state.select(state.line + by) } }, text);
+  }
+
   updateProgram() {
     const { state } = this;
-    const last = state.model.lines.length - 1;
-    const step = (by, text, key) =>
-      h(
-        "button",
-        {
-          type: "button",
-          data: { key },
-          disabled: by < 0 ? state.line === 0 : state.line === last,
-          on: { click: () => state.select(state.line + by) },
-        },
-        text,
-      );
     const scrolled = this.program.querySelector(".listing")?.scrollTop ?? 0;
     refill(
       this.program,
@@ -120,8 +123,8 @@ export class Page {
               },
               "as written",
             ),
-          step(-1, "◂ back", "back"),
-          step(1, "step ▸", "step"),
+          this.step(-1, "◂ back", "back"),
+          this.step(1, "step ▸", "step"),
           h(
             "button",
             { type: "button", data: { key: "play-all" }, on: { click: () => this.player.toggle() } },
@@ -147,8 +150,14 @@ export class Page {
     const { state } = this;
     const names = { program: "program", detail: state.current.label, map: "circuit" };
     this.body.dataset.panel = state.panel;
+    const narrow = (button, name) => {
+      button.classList.add("narrow");
+      button.setAttribute("aria-label", name);
+      return button;
+    };
     refill(
       this.panels,
+      narrow(this.step(-1, "◂", "back-narrow"), "the line before"),
       Object.entries(names).map(([name, text]) =>
         h(
           "button",
@@ -161,6 +170,7 @@ export class Page {
           text,
         ),
       ),
+      narrow(this.step(1, "▸", "step-narrow"), "the next line"),
     );
   }
 

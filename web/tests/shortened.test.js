@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shortened } from "../src/view/names.js";
+import { abbreviated, shortened } from "../src/view/names.js";
 
 test("short names stay, long ones lose their middle", () => {
   assert.deepEqual([...shortened(["hist", "selector_width_2"], 10).values()], ["hist", "select…h_2"]);
@@ -22,4 +22,9 @@ test("no two labels become the same text, and none is too long", () => {
     assert.equal(new Set(texts.values()).size, new Set(labels).size, `${most}: ${[...texts]}`);
     for (const [label, text] of texts) assert.ok(text.length <= Math.max(most, 0) || label === text, `${text} in ${most}`);
   }
+});
+
+test("abbreviations are initials, and differ", () => {
+  const labels = ["tokens", "sequence_map_2", "sequence_map_12", "select_map", "some_more"];
+  assert.deepEqual([...abbreviated(labels, 4).values()], ["toke", "sm2", "sm12", "sm", "sm·2"]);
 });

@@ -2,12 +2,13 @@
 
 import { arrange, before } from "../core/wires.js";
 import { classes, h, svg } from "./dom.js";
-import { componentName, componentSize, computes, shortened } from "./names.js";
+import { abbreviated, componentName, componentSize, computes, shortened } from "./names.js";
 
 const NODE = 40,
   LANE = 9,
   GAP = 9,
   TOP = 12;
+const NARROW = 60; // a node that is narrower has only its name
 
 export function circuit(state, plan, page) {
   const { model } = state;
@@ -57,17 +58,18 @@ function place(columns, plan) {
 }
 
 const LETTER = 7.3, // the width of a letter
-  AROUND = 18; // pixels of a node that hold no letters
+  AROUND = 14; // pixels of a node that hold no letters
 
 /** The name of a node in the room it has: the first variable, cut in its middle, and the number of others. */
 function title(model, part, names, width) {
   const room = Math.max(4, Math.floor((width - AROUND) / LETTER));
   const all = names.join(", ");
   if (all.length <= room || part.kind === "unembedding") return all || "no variable";
-  const rest = names.length > 1 ? ` +${names.length - 1}` : "";
-  const before = part.clears.length ? "clears " : "";
-  const [first] = [...part.writes, ...part.clears].map((number) => model.groups[number].label);
   const labels = model.groups.map((group) => group.label);
+  const [first] = [...part.writes, ...part.clears].map((number) => model.groups[number].label);
+  if (width < NARROW) return (part.clears.length ? "✕" : "") + abbreviated(labels, part.clears.length ? 3 : 4).get(first);
+  const rest = names.length > 1 ? ` +${names.length - 1}` : "";
+  const before = part.clears.length ? (room > 14 ? "clears " : "✕ ") : "";
   return before + shortened(labels, Math.max(4, room - rest.length - before.length)).get(first) + rest;
 }
 
@@ -83,12 +85,14 @@ function node(state, { part, box }, page) {
   const groups = part.kind === "unembedding" ? [] : [...part.writes, ...part.clears];
   const sops = groups.map((number) => model.groups[number].sop).filter((sop) => sop !== null);
   const current = part.number === state.component;
+  const small = box.width < NARROW;
   return h(
     "button",
     {
       type: "button",
       class: classes(
         "node",
+        small && "small",
         part.kind,
         part.clears.length && "clearing",
         state.lit.has(part.number) && "lit",
@@ -106,7 +110,7 @@ function node(state, { part, box }, page) {
       },
     },
     h("b", {}, title(model, part, names, box.width)),
-    h("small", {}, componentSize(part) || componentName(part)),
+    h("small", {}, small ? "" : componentSize(part) || componentName(part)),
   );
 }
 

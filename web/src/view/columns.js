@@ -2,7 +2,7 @@
 
 /** Widths in pixels: of a no-op, the output, any other column at least, a cell at least, and the margin of a node. */
 const ROOMY = { noop: 46, output: 116, least: 124, cell: 28, margin: 28 };
-const FITTED = { noop: 16, output: 84, least: 66, cell: 3, margin: 8 };
+const FITTED = { noop: 14, output: 84, least: 44, cell: 3, margin: 8 };
 const CROWDED = 9; // more positions have narrower cells
 const LEGIBLE = 16; // a cell that is as wide as this can hold a value
 
@@ -21,16 +21,17 @@ export function layout(model, positions, available, fit = false) {
 function planned(model, positions, available, sizes) {
   const stages = model.transformer.stages;
   const busy = (stage) => stage === 0 || model.components.some((part) => part.stage === stage);
-  const label = available < 560 ? 96 : 138;
+  const label = available < 560 ? 96 : 152;
   const full = Array.from({ length: stages }, (_, stage) => stage).filter(busy).length;
   const room = (available - label - sizes.output - sizes.noop * (stages - full)) / full - 12;
+  const narrowest = sizes === ROOMY ? sizes.least : Math.max(sizes.least, Math.min(ROOMY.least, Math.floor(room) + 12));
   const least = sizes === ROOMY && positions > CROWDED ? 22 : sizes.cell;
-  const cell = Math.max(least, Math.min(44, Math.floor(room / positions)));
+  const cell = Math.max(least, Math.min(44, Math.floor(Math.max(room, narrowest - 12) / positions)));
   const columns = [];
   let x = label;
   for (let stage = 0; stage <= stages; stage++) {
     const works = stage < stages && busy(stage);
-    const width = stage === stages ? sizes.output : works ? Math.max(sizes.least, positions * cell + 12) : sizes.noop;
+    const width = stage === stages ? sizes.output : works ? Math.max(narrowest, positions * cell + 12) : sizes.noop;
     columns.push({ stage, x, width, works: works || stage === stages, cells: works });
     x += width;
   }

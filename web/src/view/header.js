@@ -7,28 +7,20 @@ const THEMES = ["system", "light", "dark"];
 
 /** The header, with `asides` in its last line; its heading is the page's own if the explorer is the whole page. */
 export function header(model, whole = true, asides = []) {
-  const { layers, d_model, parameters } = model.sizes;
   return h(
     "header",
     { class: "header" },
     h("div", { class: "heading" }, h(whole ? "h1" : "h2", { class: "model-name" }, model.name), h("p", {}, model.description)),
-    h(
-      "p",
-      { class: "facts" },
-      "A transformer compiled, not trained, from the program below: ",
-      [
-        count(layers, "layer"),
-        count(d_model, "dimension"),
-        count(parameters, "parameter"),
-        `level ${model.level}`,
-        model.causal ? "causal attention" : "",
-      ]
-        .filter(Boolean)
-        .join(" · "),
-    ),
     theme(),
-    h("div", { class: "asides" }, certificate(model), help(model), ...asides),
+    h("div", { class: "asides" }, facts(model), certificate(model), help(model), ...asides),
   );
+}
+
+function facts(model) {
+  const { layers, d_model, parameters } = model.sizes;
+  const sizes = [count(layers, "layer"), count(d_model, "dimension"), count(parameters, "parameter")];
+  const rest = [`level ${model.level}`, model.causal ? "causal attention" : ""].filter(Boolean);
+  return h("p", { class: "facts" }, ["compiled, not trained", ...sizes, ...rest].join(" · "));
 }
 
 function certificate(model) {

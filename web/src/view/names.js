@@ -8,6 +8,13 @@ export function stageName(stage, stages) {
   return stage % 2 ? `attention ${layer}` : `MLP ${layer}`;
 }
 
+/** The same in at most two or seven characters. */
+export function shortStageName(stage, stages, narrow) {
+  const name = stageName(stage, stages).replace("embedding", "embed");
+  if (!narrow) return name.replace("attention", "attn");
+  return stage === 0 ? "E" : name.replace("attention ", "A").replace("MLP ", "M");
+}
+
 /** The name of a component in words. */
 export function componentName(part) {
   if (part.id === "embed") return "token embedding";
@@ -93,6 +100,17 @@ export function shortened(labels, most) {
     .map((tail) => all.map((label) => cut(label, Math.min(tail, most - 1))))
     .map((texts) => ({ texts, different: new Set(texts).size }));
   const { texts } = tries.reduce((best, one) => (one.different > best.different ? one : best));
+  return new Map(all.map((label, i) => [label, texts.indexOf(texts[i]) === i ? texts[i] : numbered(texts, i, most)]));
+}
+
+/** The labels in very few characters: initials and the number at the end; no two become the same text. */
+export function abbreviated(labels, most) {
+  const all = [...new Set(labels)];
+  const initials = (label) => {
+    const words = label.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+    return words.length > 1 ? words.map((word) => (/^\d/.test(word) ? word : word[0])).join("") : label;
+  };
+  const texts = all.map((label) => initials(label).slice(0, most));
   return new Map(all.map((label, i) => [label, texts.indexOf(texts[i]) === i ? texts[i] : numbered(texts, i, most)]));
 }
 

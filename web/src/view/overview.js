@@ -3,10 +3,11 @@
 import { circuit } from "./circuit.js";
 import { layout } from "./columns.js";
 import { classes, h, refill } from "./dom.js";
-import { stageName } from "./names.js";
+import { shortStageName, stageName } from "./names.js";
 import { streamCaption } from "./cell_text.js";
 import { Stream } from "./stream.js";
 
+const NARROW = 70; // a column that is narrower has a short name
 const NEAR = 260; // a component this far below the top of the picture is in sight
 
 export class Overview {
@@ -113,7 +114,7 @@ export class Overview {
 function stageHead(state, column, plan, lit) {
   const { model } = state;
   const name = stageName(column.stage, model.transformer.stages);
-  const shown = plan.fitted ? name.replace("attention", "attn").replace("embedding", "embed") : name;
+  const shown = plan.fitted ? shortStageName(column.stage, model.transformer.stages, column.width < NARROW) : name;
   const tokens = [model.bos, ...state.tokens.map((code) => model.vocab[code].text)];
   return h(
     "div",

@@ -1,7 +1,7 @@
 // The program: one line for each s-op and selector, or its source text. Arrow keys step through it.
 
 import { classes, h } from "./dom.js";
-import { stageName } from "./names.js";
+import { shortStageName } from "./names.js";
 
 export function listing(state, page) {
   const { model } = state;
@@ -72,11 +72,7 @@ function where(state, line) {
   const parts = line.kind === "sop" ? model.componentsOf(line.id) : [];
   if (line.kind === "sop" && !parts.length && model.sops.get(line.id).absorbed) return "absorbed";
   const stages = [...new Set(parts.map((part) => part.stage))];
-  return stages
-    .map((stage) =>
-      stageName(stage, model.transformer.stages).replace("attention", "attn").replace("embedding", "embed"),
-    )
-    .join(" + ");
+  return stages.map((stage) => shortStageName(stage, model.transformer.stages)).join(" + ");
 }
 
 function changed(state, line) {
