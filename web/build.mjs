@@ -10,6 +10,7 @@ import { build } from "esbuild";
 const here = fileURLToPath(new URL(".", import.meta.url));
 const explorer = join(here, "..", "src", "tracr", "viz", "explorer");
 const playground = join(here, "..", "src", "tracr", "playground", "page");
+const OLDEST = ["chrome105", "firefox110", "safari16"]; // the oldest browsers with container queries
 const MOST = { "explorer.js": 300_000, "playground.js": 600_000 }; // most bytes of a bundle
 
 /** The digest of the files in src/ whose name (`src/view/dom.js`) is wanted. */
@@ -25,8 +26,8 @@ function digest(wanted = () => true) {
   return hash.digest("hex");
 }
 
-async function minified(path) {
-  const { outputFiles } = await build({ entryPoints: [path], minify: true, charset: "utf8", write: false });
+async function minified(path, target) {
+  const { outputFiles } = await build({ entryPoints: [path], minify: true, charset: "utf8", target, write: false });
   return outputFiles[0].text;
 }
 
@@ -34,7 +35,7 @@ const squeezed = {
   name: "css",
   setup(plugin) {
     plugin.onLoad({ filter: /\.css$/ }, async ({ path }) => ({
-      contents: (await minified(path)).trim(),
+      contents: (await minified(path, OLDEST)).trim(),
       loader: "text",
     }));
   },
