@@ -16,12 +16,13 @@ export class ExplorerFrame {
     this.data = data;
     await this.loaded;
     if (data !== this.data) return; // newer data came
-    const { document, tracr } = this.frame.contentWindow;
+    const { document, tracr, scrollX, scrollY } = this.frame.contentWindow;
     const example = JSON.stringify(data.input.map((code) => data.words[code]));
     if (!this.explorer) this.explorer = tracr.mount(document.body, data, { whole: true });
     else {
       if (example !== this.example) this.explorer.page.state.typed = false;
       this.explorer.update(data);
+      this.frame.contentWindow.scrollTo(scrollX, scrollY);
     }
     this.example = example;
   }

@@ -54,21 +54,35 @@ export class Passes {
   }
 }
 
-/** A pass: what it does, and its result. */
+/** A pass: what it does, and its result, with the lines marked that the result before it does not have. */
 function content(pass, before) {
-  return [pass.does && h("p", { class: "status" }, `${pass.does}.`), result(pass, before)];
+  const lines = pass.text?.split("\n") ?? [];
+  const comparable = before?.gives === pass.gives;
+  const known = new Set(comparable ? before.text.split("\n") : lines);
+  const fresh = lines.some((line) => !known.has(line));
+  return [
+    pass.does && h("p", { class: "status" }, `${pass.does[0].toUpperCase()}${pass.does.slice(1)}.`),
+    fresh &&
+      h(
+        "p",
+        { class: "status" },
+        "Lines that the pass before did not have are ",
+        h("span", { class: "new" }, "green"),
+        ".",
+      ),
+    comparable && !fresh && h("p", { class: "status" }, "It changed nothing here."),
+    pass.drawing
+      ? drawn(pass)
+      : h(
+          "pre",
+          {},
+          lines.map((line) => h("span", { class: known.has(line) ? "" : "new" }, `${line}\n`)),
+        ),
+  ];
 }
 
-function result(pass, before) {
-  if (pass.drawing) {
-    const drawing = new Drawing(`After ${pass.name}`);
-    drawing.show(pass.drawing, `The program after ${pass.name}`);
-    return drawing.element;
-  }
-  const known = before?.gives !== pass.gives ? null : new Set(before.text.split("\n"));
-  return h(
-    "pre",
-    {},
-    pass.text.split("\n").map((line) => h("span", { class: known && !known.has(line) ? "new" : "" }, `${line}\n`)),
-  );
+function drawn({ name, drawing }) {
+  const picture = new Drawing(`After ${name}`);
+  picture.show(drawing, `The program after ${name}`);
+  return picture.element;
 }

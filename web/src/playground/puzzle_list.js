@@ -3,6 +3,8 @@
 import { h } from "../view/dom.js";
 import { count } from "../view/names.js";
 
+const MOST_STARS = 5;
+
 export function puzzleList(puzzles, memory) {
   const known = puzzles.map((puzzle) => [puzzle, memory.puzzle(puzzle.id)]);
   const solved = known.filter(([, { solved }]) => solved).length;
@@ -25,7 +27,7 @@ export function puzzleList(puzzles, memory) {
   );
 }
 
-function entry({ id, number, title, par }, { solved, layers, source }) {
+function entry({ id, number, title, par, stars }, { solved, layers, source }) {
   const state = solved ? `solved in ${count(layers ?? par, "layer")}` : source === null ? "" : "begun";
   return h(
     "li",
@@ -36,7 +38,16 @@ function entry({ id, number, title, par }, { solved, layers, source }) {
       h("span", { class: "number" }, solved ? "✓" : String(number)),
       h("span", { class: "title" }, title),
       h("span", { class: "state" }, state),
+      h(
+        "span",
+        { class: "stars", role: "img", "aria-label": `difficulty ${stars} of ${MOST_STARS}` },
+        difficulty(stars),
+      ),
       h("span", { class: "par" }, `par ${count(par, "layer")}`),
     ),
   );
+}
+
+function difficulty(stars) {
+  return "★".repeat(stars) + "☆".repeat(MOST_STARS - stars);
 }

@@ -103,10 +103,10 @@ export class PuzzlePanel {
   }
 }
 
-/** The layers of a solution compared with the fewest known. */
+/** The layers of a solution, at the level that gives the fewest, against the fewest known. */
 export function againstPar({ layers, par }) {
   if (layers === null) return `Par is ${count(par, "layer")}.`;
-  const yours = `Your program has ${count(layers, "layer")}`;
+  const yours = `At its best level your program has ${count(layers, "layer")}`;
   if (layers < par) return `${yours}: fewer than par (${par})!`;
   return layers === par ? `${yours}: par.` : `${yours}; par is ${par}.`;
 }

@@ -6,12 +6,6 @@ import { fileFor, load, save } from "./files.js";
 import { gallery } from "./gallery.js";
 import { fragmentOf } from "./share.js";
 
-const MADE_BY_SERVER = [
-  ["page", "Explorer page (HTML)"],
-  ["svg", "Drawing (SVG)"],
-  ["gpt2", "GPT-2 model (zip)"],
-];
-
 export class Toolbar {
   /** `bench` has the program; `say(error)` shows what went wrong. */
   constructor(api, bench, say) {
@@ -34,8 +28,10 @@ export class Toolbar {
 
   downloads(button) {
     const choices = [
-      ...MADE_BY_SERVER.map(([kind, text]) => [text, () => this.download(kind)]),
+      ["Explorer page (HTML)", () => this.download("page")],
+      ["Drawing (SVG)", () => this.download("svg")],
       ["Drawing (PNG)", () => this.png()],
+      ["GPT-2 model (zip)", () => this.download("gpt2")],
     ];
     const menu = h(
       "details",
@@ -94,7 +90,6 @@ export class Toolbar {
 
   share() {
     const link = new URL(fragmentOf(this.bench.settings), location.href);
-    history.replaceState(null, "", link.hash);
     dialog(
       "Share",
       h("p", {}, "The link contains the program and its settings. It opens them on a playground at this address."),
