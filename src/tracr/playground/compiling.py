@@ -159,7 +159,9 @@ def _recorder(passes: list[dict[str, str]]) -> Callable[[Pass, Any], None]:
     """A watch that records the text of every pass's result."""
 
     def record(one: Pass, value: Any) -> None:
-        text = str(value.show()) if hasattr(value, "show") else repr(value)
+        if not hasattr(value, "show"):  # still the program's own expressions
+            return
+        text = str(value.show())
         if len(text) > LONGEST_PASS:
             text = f"{text[:LONGEST_PASS]}\n... {len(text) - LONGEST_PASS:,} more characters"
         passes.append({"name": one.name, "does": one.does, "gives": type(value).__name__, "text": text})

@@ -28,24 +28,21 @@ class ConnectionSweeper:
     def sweep(self, connections: Iterable[Any]) -> None:
         """Look at all connections, and close some."""
         now = self._clock()
-        idle: dict[str, list[tuple[float, int, Any]]] = defaultdict(list)
         often: dict[str, int] = defaultdict(int)
-        for connection in list(connections):
+        idle: dict[str, list[tuple[float, Any]]] = defaultdict(list)
+        for connection in [one for one in connections if not one.transport.is_closing()]:
             address = (connection.client or ("",))[0]
             often[address] += 1
             if _working(connection):
                 self._since.pop(connection, None)
-                continue
-            since = self._since.setdefault(connection, now)
-            idle[address].append((since, len(idle[address]), connection))
-            unread = connection.transport.get_write_buffer_size() > 0
-            if now - since > (self._limits.unread if unread else self._limits.idle):
-                connection.transport.abort()
-                often[address] -= 1
+            else:
+                idle[address].append((self._since.setdefault(connection, now), connection))
         for address, found in idle.items():
-            open_ones = [one for one in sorted(found) if not one[2].transport.is_closing()]
-            for _, _, connection in open_ones[: max(0, often[address] - self._limits.connections)]:
-                connection.transport.abort()
+            excess = often[address] - self._limits.connections
+            for place, (since, connection) in enumerate(sorted(found, key=lambda one: one[0])):
+                unread = connection.transport.get_write_buffer_size() > 0
+                if place < excess or now - since > (self._limits.unread if unread else self._limits.idle):
+                    connection.transport.abort()
 
 
 def _working(connection: Any) -> bool:

@@ -1,8 +1,8 @@
-"""The workers, and the order in which they take requests.
+"""The workers, in two lanes.
 
-`workers` requests are worked on at the same time. One that is not done after a second (`quick`) no longer counts: its
-worker gets a lower priority, and another worker takes the next request. Programs that take long thus slow each other,
-and hardly the quick ones.
+Quick workers give a request one second (`quick`). A request that is not done then starts again in the slow lane, whose
+workers have a lower priority and the whole time limit. So do the next requests of a browser that used much time lately.
+Programs that take long thus wait for each other, and not the quick ones for them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import sys
+import tempfile
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,8 @@ from tracr.playground.workers import WorkerDied, WorkerProcess
 
 __all__ = ["Crew"]
 
-WATCH = 0.25  # seconds between looks at idle workers
-TRIES = 2  # a worker can be killed from outside: its request is tried again
+WATCH = 0.25  # seconds between looks at the workers
+TRIES = 3  # a worker can be killed from outside: its request is tried again
 
 
 class Crew:
@@ -30,48 +31,45 @@ class Crew:
 
     def __init__(self, limits: ServerLimits, queue: FairQueue) -> None:
         self._limits, self._queue = limits, queue
-        size = limits.workers + limits.slow_workers
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix="tracr-worker")
-        self.workers = [WorkerProcess(limits) for _ in range(size)]
-        self._quick = asyncio.Semaphore(limits.workers)
+        self._folder = tempfile.TemporaryDirectory(prefix="tracr-playground-", ignore_cleanup_errors=True)
+        lanes = [False] * limits.workers + [True] * limits.slow_workers
+        self._threads = ThreadPoolExecutor(len(lanes), thread_name_prefix="tracr-worker")
+        self.workers = [WorkerProcess(limits, self._folder.name, slow) for slow in lanes]
         self._tasks = [asyncio.create_task(self._serve(worker)) for worker in self.workers]
         self._tasks.append(asyncio.create_task(self._watch()))
         atexit.register(self._kill)
 
     @property
     def alive(self) -> int:
-        """How many workers run, not counting the spare ones for slow requests."""
-        return min(self._limits.workers, sum(worker.alive for worker in self.workers))
+        """How many quick workers run."""
+        return sum(worker.alive for worker in self.workers if not worker.slow)
 
     async def _serve(self, worker: WorkerProcess) -> None:
         """Take requests for one worker."""
         loop = asyncio.get_running_loop()
         while True:
-            async with self._quick:
-                job = await self._queue.take()
-                start = time.monotonic()
-                answering = loop.run_in_executor(self._threads, self._answer, worker, job)
-                finished, _ = await asyncio.wait({answering}, timeout=self._limits.quick)
-            if not finished:
-                worker.slow_down()
-            reply = await answering  # never raises
+            job = await self._queue.take(worker.slow)
+            start = time.monotonic()
+            reply = await loop.run_in_executor(self._threads, self._answer, worker, job)
             self._queue.done(job, time.monotonic() - start)
-            job.finish(reply)
-            if not finished:
-                await loop.run_in_executor(self._threads, _restart, worker)
+            if reply is not None:
+                job.finish(reply)
+            elif not job.stale.is_set():
+                self._queue.put_slow(job)
 
-    def _answer(self, worker: WorkerProcess, job: Job) -> Reply:
-        """The answer to a request, from a thread."""
+    def _answer(self, worker: WorkerProcess, job: Job) -> Reply | None:
+        """The answer to a request, from a thread; `None` if it needs the slow lane, or nobody waits for it."""
         for _ in range(TRIES):
             if job.stale.is_set():
-                break
+                return None
             try:
-                return worker.answer(job.content, job.stale) or self._too_long()
+                reply = worker.answer(job.content, job.stale)
+                return self._too_long() if reply is None and worker.slow else reply
             except WorkerDied:
                 continue
             except Exception:  # no new process could be started
                 traceback.print_exc(file=sys.stderr)
-                return RefusedRequest(500, "the server has no worker", hint="try again", retry_after=5).reply
+                return RefusedRequest(503, "the server has no worker", hint="try again", retry_after=5).reply
         return RefusedRequest(
             422, "the compiler ended without an answer", hint="the program probably needs too much memory: shorten it"
         ).reply
@@ -90,7 +88,7 @@ class Crew:
         while True:
             await asyncio.sleep(WATCH)
             for worker in [one for one in self.workers if not one.alive]:
-                await loop.run_in_executor(None, _restart, worker, False)
+                await loop.run_in_executor(None, _revive, worker)
 
     async def stop(self) -> None:
         """End all workers."""
@@ -99,6 +97,7 @@ class Crew:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._kill()
         self._threads.shutdown()
+        self._folder.cleanup()
         atexit.unregister(self._kill)
 
     def _kill(self) -> None:
@@ -106,12 +105,9 @@ class Crew:
             worker.kill()
 
 
-def _restart(worker: WorkerProcess, always: bool = True) -> None:
-    """Replace a worker: always, or if it was killed. If the system starts no process, it is tried again later."""
+def _revive(worker: WorkerProcess) -> None:
+    """Start a killed worker again. If the system starts no process now, it is tried again later."""
     try:
-        if always:
-            worker.replace()
-        else:
-            worker.revive()
+        worker.revive()
     except OSError:
         traceback.print_exc(file=sys.stderr)

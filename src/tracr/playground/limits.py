@@ -16,10 +16,10 @@ class ServerLimits:
     """What one request, one browser and one address may use.
 
     Attributes:
-        workers: requests that are worked on at the same time, while they are quick.
-        slow_workers: more workers, which take the places of those that are busy with a slow request.
-        quick: after this many seconds a request is slow: its worker gets a lower priority, another takes its place.
-        seconds: the longest time of a request in a worker; then the worker is killed.
+        workers: workers for quick requests.
+        slow_workers: workers for slow requests, with a lower priority.
+        quick: a request that is not done after this many seconds is slow, and starts again in the slow lane.
+        seconds: the longest time of a slow request; then its worker is killed.
         memory: the address space of a worker, in bytes.
         requests: a worker is replaced after this many requests, so that its caches cannot grow without end.
         body: the largest body of a request, in bytes.

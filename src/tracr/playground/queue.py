@@ -1,8 +1,8 @@
 """The requests that wait for a worker.
 
-The browser that used the workers least, lately, goes first; of equal ones, the one that waits longest. A browser that
-sends slow programs therefore waits for the others, and not they for it. A newer request of the same tab and kind
-takes the place of the older one.
+There are two lanes, for quick and for slow requests (`crew.py`). In each, the browser that used the workers least,
+lately, goes first; of equal ones, the one that waits longest. A newer request of the same tab and task takes the place
+of the older one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Job:
     """A request on its way to a worker and back.
 
     `task` is its name, `content` what the worker gets. A newer request of the same tab and task makes it stale, unless
-    `lasting`. `stale` tells the worker that nobody waits for the answer.
+    `lasting`. `slow`: it needs the slow lane. `stale` tells the worker that nobody waits for the answer.
     """
 
     browser: Browser
@@ -38,6 +38,7 @@ class Job:
     content: bytes
     reply: asyncio.Future[Reply]
     lasting: bool = False
+    slow: bool = False
     stale: threading.Event = field(default_factory=threading.Event)
 
     def replaced_by(self, newer: Job) -> bool:
@@ -91,7 +92,7 @@ class FairQueue:
 
     def put(self, job: Job) -> None:
         """Add a request, or refuse it with the status 503 if too many wait."""
-        usage = self._browsers.get(job.browser, Usage())
+        usage = self._browsers.setdefault(job.browser, Usage())
         place = None
         for older in [one for one in (*usage.waiting, *usage.running) if one.replaced_by(job)]:
             place = self._arrival.get(older)
@@ -101,10 +102,22 @@ class FairQueue:
         if self.waiting >= self._limits.waiting or address >= self._limits.waiting_of_address:
             raise RefusedRequest(503, "the server is busy", hint="it answers again in a moment", retry_after=2)
         self._arrived += 1
-        self._arrival[job] = self._arrived if place is None else place
-        usage.waiting.append(job)
-        self._browsers[job.browser] = usage
+        self._add(job, self._arrived if place is None else place)
+
+    def put_slow(self, job: Job) -> None:
+        """Put a request that was taken and not finished into the slow lane."""
+        job.slow = True
+        self._add(job, 0)
+
+    def _add(self, job: Job, place: int) -> None:
+        self._arrival[job] = place
+        self._browsers.setdefault(job.browser, Usage()).waiting.append(job)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let all that wait in `take` look again."""
         self._changed.set()
+        self._changed = asyncio.Event()
 
     def discard(self, job: Job) -> None:
         """Remove a request that waits."""
@@ -112,10 +125,9 @@ class FairQueue:
             del self._arrival[job]
             self._browsers[job.browser].waiting.remove(job)
 
-    async def take(self) -> Job:
-        """The next request, when there is one."""
-        while (job := self._next()) is None:
-            self._changed.clear()
+    async def take(self, slow: bool) -> Job:
+        """The next request of a lane, when there is one."""
+        while (job := self._next(slow)) is None:
             await self._changed.wait()
         usage = self._browsers[job.browser]
         self.discard(job)
@@ -129,15 +141,19 @@ class FairQueue:
         usage.running.remove(job)
         usage.used, usage.since = usage.recent(now) + seconds, now
         self._forget()
-        self._changed.set()
+        self._wake()
 
-    def _next(self) -> Job | None:
-        now, most = self._clock(), self._limits.running_of_browser
-        ready = [usage for usage in self._browsers.values() if usage.waiting and len(usage.running) < most]
-        if not ready:
-            return None
-        usage = min(ready, key=lambda one: (one.recent(now), self._arrival[one.waiting[0]]))
-        return usage.waiting[0]
+    def _next(self, slow: bool) -> Job | None:
+        """The request of the browser that used least; of a browser, the first."""
+        now, limits = self._clock(), self._limits
+        ready: list[tuple[float, int, Job]] = []
+        for usage in self._browsers.values():
+            used = round(usage.recent(now), 2)  # what was used long ago does not count
+            if usage.waiting and len(usage.running) < limits.running_of_browser:
+                job = usage.waiting[0]
+                if (job.slow or used > limits.quick) == slow:
+                    ready.append((used, self._arrival[job], job))
+        return min(ready, key=lambda one: one[:2])[2] if ready else None
 
     def _forget(self) -> None:
         """Forget the browsers that neither wait nor run, if there are too many."""

@@ -10,6 +10,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -33,7 +34,7 @@ WARM = "tracr.playground.warm"
 POLL = 0.02  # seconds between looks at a worker that runs a request nobody waits for
 PATIENCE = 0.5  # a request nobody waits for may finish within this time: killing a worker costs more
 NICE = 5  # a worker's priority is lower than the server's
-SLOWER = 14  # added for a slow request
+NICER = 19  # in the slow lane
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -53,10 +54,16 @@ def prepare() -> None:
 
 
 class WorkerProcess:
-    """A process that answers requests, one at a time."""
+    """A process that answers requests, one at a time.
 
-    def __init__(self, limits: ServerLimits) -> None:
-        self._limits = limits
+    Args:
+        limits: the limits of the server.
+        folder: where it gets a folder for temporary files.
+        slow: whether it is for slow requests, with a lower priority and more time.
+    """
+
+    def __init__(self, limits: ServerLimits, folder: str, slow: bool) -> None:
+        self._limits, self._parent, self.slow = limits, folder, slow
         self._answered = 0
         self._lock = threading.RLock()
         self._start()
@@ -64,9 +71,12 @@ class WorkerProcess:
     def _start(self) -> None:
         context = multiprocessing.get_context("forkserver")
         self._connection, theirs = context.Pipe()
-        self._folder = tempfile.TemporaryDirectory(prefix="tracr-worker-", ignore_cleanup_errors=True)
+        self._folder = tempfile.mkdtemp(dir=self._parent)
         self._process: ForkServerProcess = context.Process(
-            target=work, args=(theirs, self._limits, self._folder.name), name="tracr-worker", daemon=True
+            target=work,
+            args=(theirs, self._limits, self._folder, NICER if self.slow else NICE),
+            name="tracr-worker",
+            daemon=True,
         )
         self._process.start()
         theirs.close()
@@ -79,8 +89,12 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.is_alive()
+        """Whether the process runs. (`is_alive` asks the process that forked it, which may itself be gone.)"""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def replace(self) -> None:
         """Kill the process and start another."""
@@ -101,15 +115,10 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self._process.join(1)
-        self._folder.cleanup()
-
-    def slow_down(self) -> None:
-        """Give the process a lower priority; only `replace` raises it again."""
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self.pid, NICE + SLOWER)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def answer(self, task: bytes, stale: threading.Event) -> Reply | None:
-        """The answer to a request; `None` if it took too long, or takes long and nobody waits for it.
+        """The answer to a request; `None` if it took longer than this lane allows, or nobody waits for it.
 
         Raises `WorkerDied` if the process ended. After either the process is another one.
         """
@@ -134,22 +143,22 @@ class WorkerProcess:
 
     def _finished(self, stale: threading.Event) -> bool:
         """Wait for the answer; false if the request must be stopped."""
-        start = time.monotonic()
+        start, most = time.monotonic(), self._limits.seconds if self.slow else self._limits.quick
         while not self._connection.poll(POLL):
             spent = time.monotonic() - start
-            if spent > (PATIENCE if stale.is_set() else self._limits.seconds):
+            if spent > (min(PATIENCE, most) if stale.is_set() else most):
                 return False
         return True
 
 
-def work(connection: Connection, limits: ServerLimits, folder: str) -> None:
+def work(connection: Connection, limits: ServerLimits, folder: str, nice: int) -> None:
     """Answer requests until the server closes the connection. Runs in the worker; `folder` is for temporary files."""
     from tracr.playground.compiling import answer
 
     end_with_parent()
     tempfile.tempdir = folder
     _limit_memory(limits.memory)
-    _settle()
+    _settle(nice)
     with contextlib.suppress(EOFError, OSError):  # the server ended
         while True:
             reply = answer(connection.recv_bytes(), limits)
@@ -166,11 +175,11 @@ def _limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _settle() -> None:
+def _settle(nice: int) -> None:
     """Lower the priority, and ignore the signals that stop the server: it lets its workers finish."""
     import gc
 
     gc.freeze()
-    os.nice(NICE)
+    os.nice(nice)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -326,3 +326,14 @@ def test_numpy_results_are_the_numbers_they_hold() -> None:
     assert isinstance(domain, Finite)
     assert domain.values == ((1, 2), (1, 3))
     assert not domain.twins
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_a_sum_of_very_many_counts(level: int) -> None:
+    """A table has one axis for each s-op it depends on, and numpy allows only so many axes."""
+    selectors = [rasp.Select(rasp.tokens, rasp.indices + n, Comparison.EQ) for n in range(70)]
+    total: SOp = rasp.SelectorWidth(selectors[0])
+    for selector in selectors[1:]:
+        total = total + rasp.SelectorWidth(selector)
+    model = compile_quietly(total, "ab", 3, level=level)  # letters are no numbers: all counts are 0
+    assert model("aba") == [0, 0, 0]

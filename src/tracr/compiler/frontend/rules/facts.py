@@ -44,6 +44,7 @@ __all__ = [
 
 TOKENS, SHAPE = -2, -1  # leaf numbers; other leaves are node ids
 JOINT_CELLS = 1_100_000
+MOST_LEAVES = 32  # axes of an array in every version of numpy
 GROUP_CELLS = 4_000_000
 MARKED = 64  # numbers are marked, not sorted, if at most so many times as many are possible
 
@@ -211,6 +212,8 @@ def align(fst: Facts, snd: Facts) -> tuple[tuple[int, ...], Codes, Codes] | None
     if not (fst.tabulated and snd.tabulated):
         return None
     leaves = tuple(sorted({*fst.leaves, *snd.leaves}))
+    if len(leaves) > MOST_LEAVES:
+        return None
     first, second = _spread(fst, leaves), _spread(snd, leaves)
     cells = 1
     for a, b in zip(first.shape, second.shape, strict=True):
