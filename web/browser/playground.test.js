@@ -432,7 +432,7 @@ const STATES = {
     await page.locator(".counterexample").waitFor();
   },
   solved: async (page) => {
-    await page.getByRole("link", { name: "Puzzles" }).click();
+    await page.getByRole("link", { name: "All puzzles" }).click();
     await solvedBy(page);
     await page.getByRole("link", { name: /Shift right/ }).click();
     await page.locator(".solution summary").click();
