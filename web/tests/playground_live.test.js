@@ -12,7 +12,7 @@ function rig() {
   const run = (value, signal) => new Promise((resolve, reject) => runs.push({ value, signal, resolve, reject }));
   const live = new Live(run, {
     slow: () => heard.push("slow"),
-    waiting: (seconds) => heard.push(`waiting ${seconds}`),
+    waiting: (words) => heard.push(words),
     done: (result, value) => heard.push(`done ${value} ${result}`),
     failed: (error) => heard.push(`failed ${error.message}`),
   });
@@ -68,7 +68,7 @@ test("a busy server is asked again after the time it names, unless the value cha
   live.now("a");
   runs[0].reject(busy());
   await settled();
-  assert.deepEqual(heard, ["waiting 2"]);
+  assert.deepEqual(heard, ["Waiting: busy. Trying again in 2 s."]);
   mock.timers.tick(2000);
   assert.equal(runs[1].value, "a");
   runs[1].reject(busy());

@@ -1,17 +1,21 @@
 // Requests to the server. Every answer is a value, or a `Refusal` that can be shown.
 
 const BUSY = [429, 503]; // the same request may be sent again after `Retry-After`
+const GONE = 0; // no answer came
+const PATIENCE = 3; // seconds until a server that did not answer is asked again
 const STALE = 409; // a newer request of this tab took its place
 
 /** An error with its place in the program: `line` and `column` count from 1, or are null. */
 export class Refusal extends Error {
-  constructor({ message, line = null, column = null, hint = null }, { status = 0, retryAfter = null } = {}) {
+  constructor({ message, line = null, column = null, hint = null }, { status = GONE, retryAfter = null } = {}) {
     super(message);
     Object.assign(this, { line, column, hint, status, retryAfter });
   }
 
-  get busy() {
-    return BUSY.includes(this.status);
+  /** The seconds after which the same request may succeed; null if it will not. */
+  get retry() {
+    if (this.status === GONE) return PATIENCE;
+    return BUSY.includes(this.status) ? (this.retryAfter ?? 1) : null;
   }
 
   get stale() {
@@ -53,7 +57,7 @@ export class Api {
     const { fetch } = this;
     const response = await fetch(path, options).catch((error) => {
       if (error.name === "AbortError") throw error;
-      throw new Refusal({ message: "The server does not answer.", hint: "Start it again: tracr playground" });
+      throw new Refusal({ message: "the server does not answer", hint: "start it again: tracr playground" });
     });
     if (!response.ok) throw await refusal(response);
     return response;
@@ -62,7 +66,7 @@ export class Api {
 
 async function refusal(response) {
   const { error } = await response.json().catch(() => ({}));
-  const message = typeof error?.message === "string" ? error.message : `The server answered ${response.status}.`;
+  const message = typeof error?.message === "string" ? error.message : `the server answered ${response.status}`;
   const seconds = Number.parseFloat(response.headers.get("Retry-After"));
   return new Refusal(
     { ...error, message },

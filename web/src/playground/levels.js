@@ -23,7 +23,7 @@ export class Levels {
     );
     this.live = new Live((settings, signal) => api.levels(settings, signal), {
       slow: () => (this.status.textContent = "Compiling three levels…"),
-      waiting: (seconds) => (this.status.textContent = `The server is busy. Trying again in ${seconds} s.`),
+      waiting: (words) => (this.status.textContent = words),
       failed: (error) => (this.status.textContent = error.message),
       done: ({ levels }) => this.show(levels),
     });

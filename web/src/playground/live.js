@@ -6,7 +6,7 @@ export const SLOW = 300; // milliseconds after which the reader is told that the
 export class Live {
   /**
    * `run(value, signal)` is the task. `on` has the listeners: `slow()`, `done(result, value)`, `failed(error, value)`,
-   * and `waiting(seconds)` when the server is busy and the task will run again. Nothing is heard of stale runs.
+   * and `waiting(words)` when the task will run again because the server is busy. Nothing is heard of stale runs.
    */
   constructor(run, on) {
     this.run = run;
@@ -39,9 +39,9 @@ export class Live {
 
   fail(error, value) {
     if (error.name === "AbortError" || error.stale) return;
-    if (!error.busy) return this.on.failed(error, value);
-    const seconds = error.retryAfter ?? 1;
-    this.on.waiting?.(seconds);
+    const seconds = error.retry ?? null;
+    if (seconds === null) return this.on.failed(error, value);
+    this.on.waiting(`Waiting: ${error.message}. Trying again in ${seconds} s.`);
     this.timer = setTimeout(() => this.now(value), 1000 * seconds);
   }
 

@@ -33,7 +33,7 @@ export class PuzzlePanel {
       this.solution,
     );
     this.live = new Live((attempt, signal) => api.check(attempt, signal), {
-      waiting: (seconds) => refill(this.verdict, h("p", {}, `The server is busy. Trying again in ${seconds} s.`)),
+      waiting: (words) => refill(this.verdict, h("p", {}, words)),
       failed: (error) => this.refuse(error),
       done: (verdict) => this.judge(verdict),
     });
@@ -76,7 +76,6 @@ export class PuzzlePanel {
     refill(
       this.verdict,
       h("p", { class: verdict.solved ? "good" : "bad" }, verdict.message),
-      verdict.solved && h("p", {}, againstPar(verdict)),
       verdict.solved &&
         this.next &&
         h("p", {}, h("a", { href: `#puzzle=${encodeURIComponent(this.next.id)}` }, `Next: ${this.next.title}`)),
@@ -101,14 +100,6 @@ export class PuzzlePanel {
       picture.element,
     );
   }
-}
-
-/** The layers of a solution, at the level that gives the fewest, against the fewest known. */
-export function againstPar({ layers, par }) {
-  if (layers === null) return `Par is ${count(par, "layer")}.`;
-  const yours = `At its best level your program has ${count(layers, "layer")}`;
-  if (layers < par) return `${yours}: fewer than par (${par})!`;
-  return layers === par ? `${yours}: par.` : `${yours}; par is ${par}.`;
 }
 
 function examples(all) {

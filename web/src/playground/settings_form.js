@@ -61,15 +61,14 @@ export class SettingsForm {
     this.name.value = chosen;
   }
 
-  /** The settings without the program; null if a field cannot be read. */
+  /** The settings without the program; null if a field cannot be read. An input that does not fit counts as none. */
   read() {
     const vocab = readVocabulary(this.vocab.value);
     const max_len = Number(this.longest.value);
     if (!vocab.length || !Number.isInteger(max_len) || max_len < 1) return null;
-    const { tokens, problem } = readTokens(this.input.value, vocab, max_len);
-    if (problem) return null;
-    const { value: name } = this.name;
-    return { name, vocab, max_len, level: Number(this.level.value), causal: this.causal.checked, input: tokens };
+    const { tokens: input = null } = readTokens(this.input.value, vocab, max_len);
+    const [name, level, causal] = [this.name.value, Number(this.level.value), this.causal.checked];
+    return { name, vocab, max_len, level, causal, input };
   }
 
   /** Show what is wrong with the fields. */

@@ -34,7 +34,7 @@ export class Workbench {
     this.toolbar = new Toolbar(api, this, (error) => this.problem.show(error));
     this.live = new Live((settings, signal) => api.compile(settings, signal), {
       slow: () => this.wait("Compiling…"),
-      waiting: (seconds) => this.wait(`The server is busy. Trying again in ${seconds} s.`),
+      waiting: (words) => this.wait(words),
       done: (result) => this.show(result),
       failed: (error) => this.fail(error),
     });
@@ -111,7 +111,7 @@ export class Workbench {
 
   edited() {
     this.changed(this.settings);
-    if (this.form.read()) this.live.request(this.settings);
+    this.live.request(this.settings);
   }
 
   // What the server answers
