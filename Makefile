@@ -96,19 +96,20 @@ kernel-check: $(VENV)/.installed-dev
 	$(SANITIZER) $(BIN)/python -m pytest -q tests/runtime/kernel/test_kernel.py tests/runtime/kernel/test_reading.py
 	$(SANITIZER) $(BIN)/python -m tests.runtime.kernel.fuzz_kernel --against $(SANITIZED)/ordinary.so
 
-# The explorer page: its script is built from web/ (needs Node) and committed, so that Python users need no Node.
+# The explorer and the playground: their scripts are built from web/ (needs Node) and committed, so that Python users need
+# no Node.
 bundle: web/node_modules/.installed
 	cd web && npm run -s build
 
-# The explorer and the laboratory's report in a real browser: unit tests in Node, the committed bundle against its
-# sources, then headless Chromium.
+# The explorer, the playground and the laboratory's report in a real browser: unit tests in Node, the committed bundles
+# against their sources, then headless Chromium.
 browser: $(VENV)/.installed-dev web/node_modules/.installed
 	@$(call packages,chromium)
 	cd web && npm run -s test && npm run -s check
-	$(BIN)/python -m pytest -q tests/viz
+	$(BIN)/python -m pytest -q tests/viz tests/playground/test_page.py
 	$(BIN)/python web/browser/fixtures.py build/explorer
 	$(BIN)/python web/browser/report_fixtures.py build/explorer
-	cd web && npm run -s browser
+	cd web && TRACR_PYTHON=$(abspath $(BIN)/python) npm run -s browser
 
 # The pictures of README.md.
 images: $(VENV)/.installed-dev web/node_modules/.installed

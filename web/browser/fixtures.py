@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import warnings
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 
 import tracr
 from tracr import CompiledModel, EvaluationError
+from tracr.cli.sources import GivenOptions, find
+from tracr.cli.sources import compiled as command_line_model
 from tracr.ir.domains import Finite
 from tracr.model.interventions import locations
 from tracr.rasp import rasp
@@ -190,6 +193,28 @@ def others(folder: Path) -> None:
     tracr.compile(fails, "ab", 4).explore("aab", name="fails").save(folder / "fails.html")
     frame = tracr.compile(EXAMPLES["hist"].program, "abc", 5).explore("abca")._repr_html_()
     (folder / "notebook.html").write_text(f"<!doctype html><title>notebook</title>{frame}", encoding="utf-8")
+    host(folder)
+    textual(folder)
+
+
+def textual(folder: Path) -> None:
+    """The .rasp programs of the examples, as the command writes their pages; some again at level 2."""
+    for path in sorted((Path(__file__).parents[2] / "examples" / "rasp").glob("*.rasp")):
+        for level in (1, 2):
+            options = GivenOptions(level=level)
+            found = find(str(path), None, options)
+            model = command_line_model(found, options)
+            model.explore(list(found.shown), name=found.name).save(folder / f"rasp-{path.stem}-{level}.html")
+
+
+def host(folder: Path) -> None:
+    """A page of someone else, with room for two explorers; its script mounts none."""
+    script = resources.files("tracr.viz.explorer").joinpath("explorer.js").read_text(encoding="utf-8")
+    data = {name: compiled(name).explore().data for name in ("frac_prevs", "hist")}
+    given = json.dumps(data).replace("<", "\\u003c")
+    body = f"<h1>Host</h1><div id=a></div><div id=b></div><script type=application/json id=given>{given}</script>"
+    page = f"<!doctype html><html lang=en><title>host</title>{body}<script>{script}</script></html>"
+    (folder / "host.html").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

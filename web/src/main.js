@@ -1,132 +1,17 @@
-// The page: reads its data, builds the views, and keeps them up to date.
+// The script of the page. It shows the model in the element `tracr-data`, if there is one; other pages call
+// `tracr.mount(root, data)`.
 
-import css from "./style.css";
-import { loadModel } from "./core/model.js";
+import { follow } from "./address.js";
 import { readInput } from "./core/input.js";
-import { State } from "./state.js";
-import { h, refill } from "./view/dom.js";
-import { header } from "./view/header.js";
-import { InputBar } from "./view/input_bar.js";
-import { inspector } from "./view/inspector.js";
-import { Overview } from "./view/overview.js";
-import { PatchMenu } from "./view/patch_menu.js";
-import { patchNote } from "./view/patch_note.js";
-import { listing, written } from "./view/program.js";
-import { results } from "./view/results.js";
-import { Tooltip } from "./view/tooltip.js";
-import { Weights } from "./view/weights.js";
+import { mount } from "./explorer.js";
 
-function start() {
-  document.head.append(h("style", {}, css));
-  const model = loadModel(JSON.parse(document.getElementById("tracr-data").textContent));
-  const page = new Page(model);
-  document.body.append(page.element, page.live);
-  page.update();
-  globalThis.tracr = api(model, page.state);
-}
-
-class Page {
-  constructor(model) {
-    this.state = new State(model, () => this.update());
-    this.tooltip = new Tooltip();
-    this.live = h("div", { class: "unseen", "aria-live": "polite" });
-    this.patchMenu = new PatchMenu(this.state);
-    this.weights = new Weights(model, this.tooltip);
-    this.inputBar = new InputBar(this.state);
-    this.overview = new Overview(this.state, this);
-    this.results = h("section", { class: "outcome", "aria-label": "Output" });
-    this.note = h("div", { role: "status" });
-    this.program = h("section", { class: "program", "aria-label": "Program" });
-    this.detail = h("section", { class: "detail", "aria-label": "The current line" });
-    this.element = h(
-      "main",
-      {},
-      header(model),
-      h("div", { class: "top" }, this.inputBar.element, this.results),
-      this.note,
-      h("div", { class: "body" }, h("div", { class: "left" }, this.program, this.detail), this.overview.element),
-    );
-    document.addEventListener("keydown", (event) => this.keydown(event));
-  }
-
-  update() {
-    const { state } = this;
-    this.inputBar.update();
-    refill(this.results, results(state));
-    refill(this.note, patchNote(state));
-    this.updateProgram();
-    const table = this.detail.querySelector("details")?.open;
-    refill(this.detail, inspector(state, this));
-    if (table && this.detail.querySelector("details")) this.detail.querySelector("details").open = true;
-    this.overview.update();
-  }
-
-  updateProgram() {
-    const { state } = this;
-    const last = state.model.lines.length - 1;
-    const step = (by, text, key) =>
-      h(
-        "button",
-        {
-          type: "button",
-          data: { key },
-          disabled: by < 0 ? state.line === 0 : state.line === last,
-          on: { click: () => state.select(state.line + by) },
-        },
-        text,
-      );
-    const scrolled = this.program.querySelector(".listing")?.scrollTop ?? 0;
-    refill(
-      this.program,
-      h(
-        "div",
-        { class: "bar" },
-        h("h2", {}, "The program"),
-        h(
-          "div",
-          { class: "tools" },
-          state.model.source &&
-            h(
-              "button",
-              {
-                type: "button",
-                "aria-pressed": String(state.written),
-                data: { key: "written-toggle" },
-                on: { click: () => state.toggle("written") },
-              },
-              "as written",
-            ),
-          step(-1, "◂ back", "back"),
-          step(1, "step ▸", "step"),
-        ),
-      ),
-      state.written ? written(state) : listing(state),
-    );
-    const list = this.program.querySelector(".listing");
-    list.scrollTop = scrolled;
-    const current = list.querySelector(".current");
-    if (
-      current &&
-      (current.offsetTop < list.scrollTop ||
-        current.offsetTop + current.offsetHeight > list.scrollTop + list.clientHeight)
-    )
-      list.scrollTop = current.offsetTop - list.clientHeight / 2;
-  }
-
-  say(text) {
-    this.live.textContent = text;
-  }
-
-  /** Keys that work everywhere, unless another element handles them. */
-  keydown(event) {
-    if (event.target.closest?.("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "ArrowDown" || event.key === "j") this.state.select(this.state.line + 1);
-    else if (event.key === "ArrowUp" || event.key === "k") this.state.select(this.state.line - 1);
-    else if (event.key === "/") this.inputBar.field.focus();
-    else if (event.key === "Escape" && this.state.patches.length) this.state.unpatch();
-    else return;
-    event.preventDefault();
-  }
+const given = document.getElementById("tracr-data");
+globalThis.tracr = { mount };
+if (given) {
+  const explorer = mount(document.body, JSON.parse(given.textContent), { whole: true });
+  const { state } = explorer.page;
+  follow(explorer.page);
+  globalThis.tracr = { ...api(state.model, state), mount, update: explorer.update };
 }
 
 /** For the console and for tests: the model without the page around it. */
@@ -151,5 +36,3 @@ function api(model, state) {
     },
   };
 }
-
-start();

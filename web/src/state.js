@@ -6,19 +6,41 @@ const LARGE = 60; // models with more dimensions start with closed variables
 const INPUTS = new Set(["tokens", "indices", "length"]);
 
 export class State {
-  constructor(model, changed) {
+  /** `notify` is called after every change. */
+  constructor(model, notify) {
     this.model = model;
-    this.changed = changed;
+    this.notify = notify;
+    this.typed = false; // whether the reader changed the input
+    this.opened = false; // whether the reader opened or closed variables
     this.tokens = model.input;
     this.text = writeInput(model.input, model);
     this.problem = "";
     this.patches = [];
     this.plumbing = false; // also show the wires of BOS, PAD and the constant one, and cancelled wires
+    this.fit = null; // whether the columns fit into the window; null: if they can be read then
+    this.at = null; // the position whose computation is shown step by step; null: the last
+    this.step = 0; // the step of the current component that is shown; 0: all
+    this.panel = "program"; // the part of the page shown in a narrow window
     this.written = false; // show the source text, not the listing
     this.open = new Set(opened(model));
-    const computed = (line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind);
-    this.focus(model.lines.findIndex(computed));
+    this.focus(firstLine(model));
     this.compute();
+  }
+
+  /** Tell the views. */
+  changed() {
+    if (!this.waiting) this.notify();
+  }
+
+  /** Make several changes; the views are told once, at the end. */
+  together(change) {
+    this.waiting = true;
+    try {
+      change();
+    } finally {
+      this.waiting = false;
+    }
+    this.changed();
   }
 
   // Choices
@@ -26,6 +48,7 @@ export class State {
   /** Read the text typed; if it is not a valid input, only the message changes. */
   setInput(text) {
     this.text = text;
+    this.typed = true;
     const { codes, problem } = readInput(text, this.model);
     this.problem = problem ?? "";
     if (codes) {
@@ -40,6 +63,7 @@ export class State {
   focus(number) {
     this.line = Math.max(0, Math.min(this.model.lines.length - 1, number));
     this.component = this.partsOf(this.current).at(-1)?.number ?? null;
+    this.step = 0;
   }
 
   select(number) {
@@ -60,6 +84,7 @@ export class State {
     const mine = this.current.kind === "sop" && sops.includes(this.current.id);
     if (!mine) this.focus(this.lineOf("sop", sops[0] ?? this.model.outputs[0].sop));
     this.component = number;
+    this.step = 0;
     this.changed();
   }
 
@@ -79,6 +104,15 @@ export class State {
     this.changed();
   }
 
+  /** Patch a variable by its label, with the value that has this text; nothing happens if there is none. */
+  patchText(label, position, text) {
+    const sop = [...this.model.sops.values()].find((one) => one.label === label);
+    if (!sop || !this.patchable(sop.id) || !(position >= 0 && position < this.tokens.length)) return;
+    const { domain } = sop;
+    const code = domain.values ? domain.values.findIndex((value) => value.text === text) : readNumber(text);
+    if (domain.values ? code >= 0 : domain.holds(code)) this.patch(sop.id, position, code);
+  }
+
   unpatch() {
     this.patches = [];
     this.compute();
@@ -87,11 +121,18 @@ export class State {
 
   toggleGroup(number) {
     if (!this.open.delete(number)) this.open.add(number);
+    this.opened = true;
     this.changed();
   }
 
   openAll(yes) {
+    this.opened = true;
     this.open = new Set(yes ? this.model.groups.map((group) => group.number) : []);
+    this.changed();
+  }
+
+  set(name, value) {
+    this[name] = value;
     this.changed();
   }
 
@@ -120,6 +161,11 @@ export class State {
 
   lineOf(kind, id) {
     return this.model.lines.findIndex((line) => line.kind === kind && line.id === id);
+  }
+
+  /** The position whose computation is shown; -1 if there is no token. */
+  get position() {
+    return Math.min(this.at ?? Infinity, this.tokens.length - 1);
   }
 
   get current() {
@@ -173,6 +219,19 @@ export class State {
     };
     return part.writes.some(differs(part.stage)) || part.clears.some(differs(part.stage - 1));
   }
+}
+
+/** The line shown at first: the first that some component computes, else the first that is not an input. */
+function firstLine(model) {
+  const computed = ({ kind, id }) => kind === "sop" && !INPUTS.has(model.sops.get(id).op.kind);
+  const built = (line) => computed(line) && model.groupOfSop.has(line.id) && model.componentsOf(line.id).length > 0;
+  const first = model.lines.findIndex(built);
+  return first >= 0 ? first : model.lines.findIndex(computed);
+}
+
+/** A number as the page writes it; NaN is None. */
+function readNumber(text) {
+  return text === "None" ? NaN : Number(text.replace("−", "-"));
 }
 
 /** The groups that are open at first: small variables of small models, as long as the page stays short. */

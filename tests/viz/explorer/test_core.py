@@ -57,6 +57,7 @@ def assert_same(model: CompiledModel, inputs: list[list[Value]], got: list[dict[
     evaluation = evaluate_batch(model.program, inputs)
     for row, (tokens, page) in enumerate(zip(inputs, got, strict=True)):
         assert page["fails"] == bool(evaluation.errors[row]), tokens
+        assert page["steps"] < 1e-3, (tokens, "a head's scores, weights and sums are not those of the forward pass")
         run = model.run(tokens)
         hooks = [f"blocks.{layer}.hook_resid_{where}" for layer in range(model.n_layers) for where in ("mid", "post")]
         expected = np.array([run["hook_embed"] + run["hook_pos_embed"], *(run[hook] for hook in hooks)])[:, 0]

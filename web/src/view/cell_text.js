@@ -8,15 +8,27 @@ import { isThere } from "../core/model.js";
 export function describe(state, row, place) {
   const { model } = state;
   const { group, dimension } = row;
-  const rows = dimension ? [dimension] : group.rows;
+  const rows = dimension ? [dimension] : group.own.length ? group.own : group.rows;
   const lines = [dimension ? dimension.label : group.label];
   if (place) lines.push(["where", where(state, place)], ["value", valueText(state, row, place)]);
   else if (group.scratch) lines.push(["", "an intermediate value of the compiler, not a variable of the program"]);
   lines.push(["written by", listed(rows.map(({ writer }) => placeName(writer)).filter(Boolean)) || "no component"]);
-  lines.push(["read by", listed(rows.flatMap(({ readers }) => readers.map(placeName))) || "no component"]);
+  lines.push(["read by", readersOf(rows) || "no component"]);
+  if (!dimension && rows !== group.rows) lines.push(...besides(group));
+  if (!state.plumbing && (dimension?.special || group.constant)) lines.push(["", "its wires are hidden at first"]);
   if (dimension) lines.push(...turns(model, dimension));
   else if (cleared(group).length) lines.push(["cleared by", clearedBy(model, group)]);
   return lines;
+}
+
+function readersOf(rows) {
+  return listed(rows.flatMap(({ readers }) => readers.map(placeName)));
+}
+
+/** Who reads the directions of BOS and PAD, which are not values of the variable: the circuit hides these wires. */
+function besides(group) {
+  const special = group.rows.filter((row) => row.special && row.readers.length);
+  return special.length ? [["BOS and PAD", `their directions are read by ${readersOf(special)}`]] : [];
 }
 
 /** The directions of a dimension, one after the other, if it holds several. */

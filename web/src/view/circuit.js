@@ -2,12 +2,13 @@
 
 import { arrange, before } from "../core/wires.js";
 import { classes, h, svg } from "./dom.js";
-import { componentName, componentSize, computes } from "./names.js";
+import { abbreviated, componentName, componentSize, computes, shortened } from "./names.js";
 
 const NODE = 40,
   LANE = 9,
   GAP = 9,
   TOP = 12;
+const NARROW = 60; // a node that is narrower has only its name
 
 export function circuit(state, plan, page) {
   const { model } = state;
@@ -47,12 +48,29 @@ function place(columns, plan) {
     const { x, width } = plan.columns[stage];
     let top = (height - heights[stage] + GAP) / 2;
     for (const item of column) {
-      const span = item.part ? Math.min(width - (item.part.kind === "unembedding" ? 12 : 28), 190) : width;
+      const margin = item.part?.kind === "unembedding" ? Math.min(12, plan.margin) : plan.margin;
+      const span = item.part ? Math.min(width - margin, 190) : width;
       item.box = { x: x + (width - span) / 2, y: top, width: span, height: item.part ? NODE : LANE };
       top += size(item);
     }
   });
   return height;
+}
+
+const LETTER = 7.3, // the width of a letter
+  AROUND = 14; // pixels of a node that hold no letters
+
+/** The name of a node in the room it has: the first variable, cut in its middle, and the number of others. */
+function title(model, part, names, width) {
+  const room = Math.max(4, Math.floor((width - AROUND) / LETTER));
+  const all = names.join(", ");
+  if (all.length <= room || part.kind === "unembedding") return all || "no variable";
+  const labels = model.groups.map((group) => group.label);
+  const [first] = [...part.writes, ...part.clears].map((number) => model.groups[number].label);
+  if (width < NARROW) return (part.clears.length ? "✕" : "") + abbreviated(labels, part.clears.length ? 3 : 4).get(first);
+  const rest = names.length > 1 ? ` +${names.length - 1}` : "";
+  const before = part.clears.length ? (room > 14 ? "clears " : "✕ ") : "";
+  return before + shortened(labels, Math.max(4, room - rest.length - before.length)).get(first) + rest;
 }
 
 function node(state, { part, box }, page) {
@@ -64,13 +82,17 @@ function node(state, { part, box }, page) {
           ...part.writes.map((number) => model.groups[number].label),
           ...part.clears.map((number) => `clears ${model.groups[number].label}`),
         ];
+  const groups = part.kind === "unembedding" ? [] : [...part.writes, ...part.clears];
+  const sops = groups.map((number) => model.groups[number].sop).filter((sop) => sop !== null);
   const current = part.number === state.component;
+  const small = box.width < NARROW;
   return h(
     "button",
     {
       type: "button",
       class: classes(
         "node",
+        small && "small",
         part.kind,
         part.clears.length && "clearing",
         state.lit.has(part.number) && "lit",
@@ -80,15 +102,15 @@ function node(state, { part, box }, page) {
       style: `left:${box.x}px;top:${box.y}px;width:${box.width}px;height:${box.height}px`,
       "aria-pressed": String(current),
       "aria-label": `${componentName(part)}: ${names.join(", ")}`,
-      data: { key: `node-${part.number}` },
+      data: { key: `node-${part.number}`, ...(sops.length ? { sop: [...new Set(sops)].join(" ") } : {}) },
       on: {
         click: () => state.selectComponent(part.number),
         mouseenter: (event) => page.tooltip.show(event.currentTarget.getBoundingClientRect(), [computes(model, part)]),
         mouseleave: () => page.tooltip.hide(),
       },
     },
-    h("b", {}, names.join(", ") || "no variable"),
-    h("small", {}, componentSize(part) || componentName(part)),
+    h("b", {}, title(model, part, names, box.width)),
+    h("small", {}, small ? "" : componentSize(part) || componentName(part)),
   );
 }
 
@@ -102,12 +124,13 @@ function draw(model, wire, items, lit, page) {
     ...wire.readers.filter((edge) => lit.has(edge.target)).map((edge) => parts[edge.target].stage),
   );
   const pieces = [];
-  const piece = (d, on, pale, text) => {
+  const { sop } = model.groups[wire.group];
+  const piece = (d, on, pale, text, data) => {
     const show = (event) =>
       page.tooltip.show({ left: event.clientX, top: event.clientY - 4, bottom: event.clientY + 12, width: 0 }, [text]);
     const touch = svg("path", { d, class: "touch", on: { mousemove: show, mouseleave: () => page.tooltip.hide() } });
     const kind = classes("edge", on && "lit", pale && "faint");
-    pieces.push({ on, element: svg("g", { class: kind }, svg("path", { d }), touch) });
+    pieces.push({ on, element: svg("g", { class: kind, data: { ...data, ...(sop === null ? {} : { sop }) } }, svg("path", { d }), touch) });
   };
   let behind = items.get(wire.source);
   for (const [stage, lane] of wire.lanes) {
@@ -119,6 +142,7 @@ function draw(model, wire, items, lit, page) {
       writes || stage < reach,
       later.every((edge) => faint(parts, edge)),
       name,
+      { wire: `${wire.source}:${wire.group}`, stage },
     );
     behind = lane;
   }
@@ -128,7 +152,8 @@ function draw(model, wire, items, lit, page) {
     const end = [target.x, target.y + NODE / 2 + ({ q: -10, k: 0, v: 10 }[edge.input] ?? 0)];
     const text = `${name}${into}${remark(parts, edge)}`;
     const on = writes || lit.has(edge.target);
-    piece(curve(right(before(wire, parts, edge, items)), end), on, faint(parts, edge), text);
+    const data = { wire: `${wire.source}:${wire.group}`, target: edge.target, input: edge.input };
+    piece(curve(right(before(wire, parts, edge, items)), end), on, faint(parts, edge), text, data);
   }
   return pieces;
 }

@@ -5,30 +5,22 @@ import { count } from "./names.js";
 
 const THEMES = ["system", "light", "dark"];
 
-export function header(model) {
-  const { layers, d_model, parameters } = model.sizes;
+/** The header, with `asides` in its last line; its heading is the page's own if the explorer is the whole page. */
+export function header(model, whole = true, asides = []) {
   return h(
     "header",
     { class: "header" },
-    h("div", { class: "heading" }, h("h1", {}, model.name), h("p", {}, model.description)),
-    h(
-      "p",
-      { class: "facts" },
-      "A transformer compiled, not trained, from the program below: ",
-      [
-        count(layers, "layer"),
-        count(d_model, "dimension"),
-        count(parameters, "parameter"),
-        `level ${model.level}`,
-        model.causal ? "causal attention" : "",
-      ]
-        .filter(Boolean)
-        .join(" · "),
-    ),
-    certificate(model),
+    h("div", { class: "heading" }, h(whole ? "h1" : "h2", { class: "model-name" }, model.name), h("p", {}, model.description)),
     theme(),
-    help(model),
+    h("div", { class: "asides" }, facts(model), certificate(model), help(model), ...asides),
   );
+}
+
+function facts(model) {
+  const { layers, d_model, parameters } = model.sizes;
+  const sizes = [count(layers, "layer"), count(d_model, "dimension"), count(parameters, "parameter")];
+  const rest = [`level ${model.level}`, model.causal ? "causal attention" : ""].filter(Boolean);
+  return h("p", { class: "facts" }, ["compiled, not trained", ...sizes, ...rest].join(" · "));
 }
 
 function certificate(model) {
@@ -87,7 +79,12 @@ function help(model) {
         {},
         key("↑"),
         key("↓"),
-        " step · ",
+        " step through the program · ",
+        key("p"),
+        " play · ",
+        key("n"),
+        key("b"),
+        " next step of the computation, and back · ",
         key("/"),
         " edit the input · ",
         key("Esc"),

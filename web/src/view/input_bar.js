@@ -6,20 +6,20 @@ import { writeInput } from "../core/input.js";
 const MOST = 30; // most tokens shown as buttons
 
 export class InputBar {
-  constructor(state) {
+  constructor(state, page) {
     this.state = state;
     const { model } = state;
     this.field = h("input", {
-      id: "input",
+      id: page.id("input"),
       type: "text",
       value: state.text,
       spellcheck: "false",
       autocomplete: "off",
       autocapitalize: "off",
-      "aria-describedby": "problem",
+      "aria-describedby": page.id("problem"),
       on: { input: () => state.setInput(this.field.value) },
     });
-    this.problem = h("p", { id: "problem", class: "problem", role: "alert" });
+    this.problem = h("p", { id: page.id("problem"), class: "problem", role: "alert" });
     const add = (code) => () => this.put([...this.state.tokens, code]);
     const drop = () => this.put(this.state.tokens.slice(0, -1));
     const offered = model.vocab
@@ -34,7 +34,7 @@ export class InputBar {
     this.element = h(
       "section",
       { class: "input", "aria-label": "Input" },
-      h("label", { for: "input" }, "Input ", h("span", { class: "hint" }, `${range} tokens, separated by spaces`)),
+      h("label", { for: page.id("input") }, "Input ", h("span", { class: "hint" }, `${range} tokens, separated by spaces`)),
       h(
         "div",
         { class: "field" },

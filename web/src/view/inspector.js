@@ -4,6 +4,7 @@ import { classes, h } from "./dom.js";
 import { explain } from "./explain.js";
 import { grid } from "./grid.js";
 import { capitalised, componentName, componentNames, count, listed } from "./names.js";
+import { walk } from "./walk.js";
 import { shortNumber } from "../core/domains.js";
 
 const MOST_ROWS = 60; // most rows of a table
@@ -18,6 +19,7 @@ export function inspector(state, page) {
     h("p", { class: "caption" }, explain(model, line)),
     line.kind === "sop" && values(state, line.id, page),
     attention(state, line, page),
+    walk(state, page),
     line.kind === "sop" && functionTable(state, model.sops.get(line.id)),
     parts(state, page),
   ];
@@ -39,7 +41,10 @@ function values(state, sop, page) {
   const cell = (value, p) =>
     h(
       "td",
-      { class: classes(value.agree === false && "wrong", value.changed && "changed", value.patched && "patched") },
+      {
+        class: classes(value.agree === false && "wrong", value.changed && "changed", value.patched && "patched"),
+        data: { at: p + 1 },
+      },
       !state.patchable(sop) && modelText(model.sops.get(sop).domain, value.model),
       state.patchable(sop) &&
         h(
@@ -60,20 +65,22 @@ function values(state, sop, page) {
       "tr",
       { class: "tokens" },
       h("th", { scope: "row" }, "input"),
-      tokens.map((code) => h("td", {}, model.vocab[code].text)),
+      tokens.map((code, p) => h("td", { data: { at: p + 1 } }, model.vocab[code].text)),
     ),
     state.now !== state.base &&
       h(
         "tr",
         { class: "before" },
         h("th", { scope: "row" }, "before"),
-        all.map((value) => h("td", {}, value.before)),
+        all.map((value, p) => h("td", { data: { at: p + 1 } }, value.before)),
       ),
     h(
       "tr",
       { class: "program" },
       h("th", { scope: "row" }, "program"),
-      all.map((value) => h("td", { class: classes(value.changed && "changed"), title: value.exact }, value.program)),
+      all.map((value, p) =>
+        h("td", { class: classes(value.changed && "changed"), title: value.exact, data: { at: p + 1 } }, value.program),
+      ),
     ),
     group && h("tr", { class: "model" }, h("th", { scope: "row" }, "model"), all.map(cell)),
   ];
@@ -106,17 +113,28 @@ function attention(state, line, page) {
   const at = (p) => `position ${p} (${names[p]})`;
   const room = Math.max(120, Math.min(176, (page.detail.clientWidth - 56) / 2));
   const figures = [];
+  const common = {
+    names: all,
+    side: room / (all.length + 1),
+    tooltip: page.tooltip,
+    query: state.position + 1,
+    choose: (q) => q && page.player.at(q - 1),
+  };
+  const point = (pointed) => page.coupling.point(pointed);
   if (id !== null) {
     const { cells } = state.now.program.selections(id);
+    const selected = (q, k) => (q && k ? Number(cells[q - 1][k - 1]) : null);
     figures.push(
       grid({
+        ...common,
         caption: `${model.selectors.get(id).label}: the selected keys`,
-        names,
-        side: room / (all.length + 1),
         key: "selector",
-        cell: (q, k) => Number(cells[q][k]),
-        describe: (q, k) => `${at(q)} ${cells[q][k] ? "selects" : "does not select"} ${at(k)}`,
-        tooltip: page.tooltip,
+        cell: selected,
+        describe: (q, k) =>
+          q && k
+            ? `${at(q - 1)} ${selected(q, k) ? "selects" : "does not select"} ${at(k - 1)}`
+            : "BOS is not a position of the program",
+        point,
       }),
     );
   }
@@ -126,13 +144,12 @@ function attention(state, line, page) {
     const pattern = patterns[i];
     figures.push(
       grid({
+        ...common,
         caption: `${componentName(head)}: its attention`,
-        names: all,
-        side: room / (all.length + 1),
         key: `pattern-${i}`,
         cell: (q, k) => pattern.shown(q, k),
         describe: (q, k) => `${name(q)} attends to ${name(k)}: ${shortNumber(pattern.at(q, k))}`,
-        tooltip: page.tooltip,
+        point,
       }),
     );
   });

@@ -8,6 +8,13 @@ export function stageName(stage, stages) {
   return stage % 2 ? `attention ${layer}` : `MLP ${layer}`;
 }
 
+/** The same in at most two or seven characters. */
+export function shortStageName(stage, stages, narrow) {
+  const name = stageName(stage, stages).replace("embedding", "embed");
+  if (!narrow) return name.replace("attention", "attn");
+  return stage === 0 ? "E" : name.replace("attention ", "A").replace("MLP ", "M");
+}
+
 /** The name of a component in words. */
 export function componentName(part) {
   if (part.id === "embed") return "token embedding";
@@ -35,7 +42,9 @@ export function computes(model, part) {
   const told = part.kind === "head" || part.kind === "neurons" ? lines : [];
   if (part.clears.length)
     return `${part.computes}, after the last reader, so that its dimensions can hold another variable`;
-  return told.map((line) => `${line.label} = ${line.text}`).join("; ") || part.computes;
+  const towards = part.writes.map((number) => model.sops.get(model.groups[number].sop)?.label).filter(Boolean);
+  const step = part.layer !== null && towards.length ? `an intermediate value for ${listed(towards)}` : part.computes;
+  return told.map((line) => `${line.label} = ${line.text}`).join("; ") || step;
 }
 
 /** A writer or reader as the residual stream names it (blocks.0.attn.1.q), in words. */
@@ -75,4 +84,38 @@ export function count(number, thing) {
 
 export function capitalised(text) {
   return text[0].toUpperCase() + text.slice(1);
+}
+
+const LEAST_TAIL = 3; // characters kept at the end of a name that is cut
+
+/**
+ * The labels in at most `most` characters: a longer one loses its middle, and no two become the same text.
+ * Returns a map from labels to texts.
+ */
+export function shortened(labels, most) {
+  const all = [...new Set(labels)];
+  const cut = (label, tail) =>
+    label.length <= most ? label : `${label.slice(0, Math.max(0, most - 1 - tail))}…${label.slice(label.length - tail)}`;
+  const tries = Array.from({ length: Math.max(1, most - 1 - LEAST_TAIL) }, (_, i) => LEAST_TAIL + i)
+    .map((tail) => all.map((label) => cut(label, Math.min(tail, most - 1))))
+    .map((texts) => ({ texts, different: new Set(texts).size }));
+  const { texts } = tries.reduce((best, one) => (one.different > best.different ? one : best));
+  return new Map(all.map((label, i) => [label, texts.indexOf(texts[i]) === i ? texts[i] : numbered(texts, i, most)]));
+}
+
+/** The labels in very few characters: initials and the number at the end; no two become the same text. */
+export function abbreviated(labels, most) {
+  const all = [...new Set(labels)];
+  const initials = (label) => {
+    const words = label.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+    return words.length > 1 ? words.map((word) => (/^\d/.test(word) ? word : word[0])).join("") : label;
+  };
+  const texts = all.map((label) => initials(label).slice(0, most));
+  return new Map(all.map((label, i) => [label, texts.indexOf(texts[i]) === i ? texts[i] : numbered(texts, i, most)]));
+}
+
+/** A text that an earlier label has too, with its number among them. */
+function numbered(texts, i, most) {
+  const end = `·${texts.slice(0, i + 1).filter((text) => text === texts[i]).length}`;
+  return texts[i].slice(0, Math.max(1, most - end.length)) + end;
 }

@@ -3,9 +3,12 @@
 import { circuit } from "./circuit.js";
 import { layout } from "./columns.js";
 import { classes, h, refill } from "./dom.js";
-import { stageName } from "./names.js";
+import { shortStageName, stageName } from "./names.js";
 import { streamCaption } from "./cell_text.js";
 import { Stream } from "./stream.js";
+
+const NARROW = 70; // a column that is narrower has a short name
+const NEAR = 260; // a component this far below the top of the picture is in sight
 
 export class Overview {
   constructor(state, page) {
@@ -14,38 +17,47 @@ export class Overview {
     this.stream = new Stream(state, page);
     this.head = h("div", { class: "stages" });
     this.graph = h("div", {});
-    this.scroller = h("div", { class: "scroller" }, this.head, this.graph, this.stream.element);
+    this.pin = h("div", { class: "pin", "aria-hidden": "true" });
+    this.scroller = h("div", { class: "scroller" }, this.head, this.graph, this.stream.element, this.pin);
     this.scroller.addEventListener("scroll", () => {
       page.tooltip.hide();
       this.stream.render();
+      this.keepInView();
     });
     this.tools = h("div", { class: "tools" });
     this.element = h(
       "section",
       { class: "map", "aria-label": "Circuit and residual stream" },
       h("div", { class: "bar" }, h("h2", {}, "How the transformer computes it"), this.tools),
+      this.scroller,
+      legend(state.model),
       h(
         "p",
         { class: "caption" },
-        "Left to right, one column for each sub-layer. Above is the circuit: the components, and the variables they pass to each other. Below is the residual stream: the value of every variable after each sub-layer, token by token. ",
+        "One column for each sub-layer. Above is the circuit: the components, and the variables they pass to each other. Below is the residual stream: the value of every variable after each sub-layer, token by token. ",
         streamCaption(state.model),
       ),
-      this.scroller,
-      legend(state.model),
     );
-    new ResizeObserver(() => {
+    this.observer = new ResizeObserver(() => {
       if (this.scroller.clientWidth !== this.width) this.update();
-    }).observe(this.scroller);
+    });
+    this.observer.observe(this.scroller);
+  }
+
+  remove() {
+    this.observer.disconnect();
   }
 
   update() {
     const { state, page } = this;
     const { model } = state;
     this.width = this.scroller.clientWidth;
-    const plan = layout(model, state.tokens.length + 1, this.width || 900);
+    const plan = layout(model, state.tokens.length + 1, this.width || 900, state.fit);
+    this.plan = plan;
     const lit = new Set([...state.lit].map((part) => model.components[part].stage));
     refill(
       this.tools,
+      button("fit width", plan.fitted, () => state.set("fit", !plan.fitted), "fit"),
       button(plumbing(model), state.plumbing, () => state.toggle("plumbing"), "plumbing"),
       button("open all rows", null, () => state.openAll(true), "open"),
       button("close all", null, () => state.openAll(false), "close"),
@@ -59,6 +71,23 @@ export class Overview {
     refill(this.graph, circuit(state, plan, page));
     this.stream.update(plan, this.scroller);
     if (state.component !== this.shown) this.reveal(plan);
+    this.keepInView();
+  }
+
+  /** Repeat the row of the current variable at the bottom while it is scrolled out of sight. */
+  keepInView() {
+    const { current, model } = this.state;
+    const sop = current.kind === "sop" ? current.id : null;
+    const group = sop === null ? null : (model.groupOfSop.get(sop) ?? null);
+    const row = group && this.stream.rows.find((one) => one.group === group && !one.dimension);
+    const { scrollTop, clientHeight } = this.scroller;
+    const top = row && this.stream.element.offsetTop + row.top;
+    const seen = !row || (top >= scrollTop && top + row.height <= scrollTop + clientHeight);
+    const key = seen ? "" : `${group.number} ${this.stream.window}`;
+    if (key === this.pinned && key === "") return;
+    this.pinned = key;
+    this.pin.replaceChildren(...(seen ? [] : [this.stream.copy(row)]));
+    this.page.coupling.apply();
   }
 
   /** Make a choice without scrolling: the chosen item is already in view. */
@@ -68,10 +97,13 @@ export class Overview {
     this.staying = false;
   }
 
-  /** Scroll sideways to the current component. */
+  /** Scroll to the current component. */
   reveal(plan) {
     this.shown = this.state.component;
     if (this.shown === null || this.staying) return;
+    const node = this.graph.querySelector(`[data-key="node-${this.shown}"]`);
+    if (node && (node.offsetTop < this.scroller.scrollTop || node.offsetTop > this.scroller.scrollTop + NEAR))
+      this.scroller.scrollTop = Math.max(0, node.offsetTop - NEAR / 2);
     const { x, width } = plan.columns[this.state.model.components[this.shown].stage];
     const { scrollLeft, clientWidth } = this.scroller;
     if (x < scrollLeft + plan.label || x + width > scrollLeft + clientWidth)
@@ -82,6 +114,7 @@ export class Overview {
 function stageHead(state, column, plan, lit) {
   const { model } = state;
   const name = stageName(column.stage, model.transformer.stages);
+  const shown = plan.fitted ? shortStageName(column.stage, model.transformer.stages, column.width < NARROW) : name;
   const tokens = [model.bos, ...state.tokens.map((code) => model.vocab[code].text)];
   return h(
     "div",
@@ -90,12 +123,14 @@ function stageHead(state, column, plan, lit) {
       style: `left:${column.x}px;width:${column.width}px`,
       title: column.works ? name : `${name} is a no-op`,
     },
-    h("b", {}, column.works ? name : "—"),
+    h("b", {}, column.works ? shown : "—"),
     column.cells &&
       h(
         "span",
         { class: "tokens" },
-        tokens.map((token, p) => h("span", { class: p ? "" : "bos", style: `width:${plan.cell}px` }, token)),
+        tokens.map((token, p) =>
+          h("span", { class: p ? "" : "bos", style: `width:${plan.cell}px`, data: { at: p } }, plan.legible ? token : ""),
+        ),
       ),
   );
 }

@@ -4,13 +4,12 @@ import { classes, h } from "./dom.js";
 import { Finite, shortNumber } from "../core/domains.js";
 
 export class PatchMenu {
-  constructor(state) {
+  constructor(state, page) {
     this.state = state;
+    this.page = page;
     this.element = h("div", { class: "menu", role: "dialog", "aria-label": "Patch a value", hidden: true });
-    document.body.append(this.element);
-    document.addEventListener("pointerdown", (event) => {
-      if (!this.element.contains(event.target)) this.close();
-    });
+    const away = (event) => this.element.contains(event.target) || this.close();
+    document.addEventListener("pointerdown", away, { signal: page.signal });
     this.element.addEventListener("keydown", (event) => this.keydown(event));
   }
 
@@ -82,7 +81,12 @@ export class PatchMenu {
   choose(sop, position, code) {
     this.close();
     this.state.patch(sop, position, code);
-    const target = this.home ?? document.querySelector(`[data-key="${CSS.escape(this.key ?? "")}"]`);
+    this.leave();
+  }
+
+  /** Give the keyboard focus back to the value that the menu was opened from. */
+  leave() {
+    const target = this.home ?? this.page.element.querySelector(`[data-key="${CSS.escape(this.key ?? "")}"]`);
     target?.focus({ preventScroll: true });
   }
 
@@ -93,9 +97,7 @@ export class PatchMenu {
   keydown(event) {
     if (event.key === "Escape") {
       this.close();
-      (this.home ?? document.querySelector(`[data-key="${CSS.escape(this.key ?? "")}"]`))?.focus({
-        preventScroll: true,
-      });
+      this.leave();
     }
     const buttons = [...this.element.querySelectorAll("button")];
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

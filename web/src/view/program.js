@@ -1,9 +1,9 @@
 // The program: one line for each s-op and selector, or its source text. Arrow keys step through it.
 
 import { classes, h } from "./dom.js";
-import { stageName } from "./names.js";
+import { shortStageName } from "./names.js";
 
-export function listing(state) {
+export function listing(state, page) {
   const { model } = state;
   return h(
     "ol",
@@ -12,7 +12,7 @@ export function listing(state) {
       role: "listbox",
       tabindex: 0,
       "aria-label": "The program, line by line",
-      "aria-activedescendant": `line-${state.line}`,
+      "aria-activedescendant": page.id(`line-${state.line}`),
       data: { key: "listing" },
       on: {
         keydown(event) {
@@ -26,19 +26,20 @@ export function listing(state) {
         },
       },
     },
-    model.lines.map((line, number) => row(state, line, number)),
+    model.lines.map((line, number) => row(state, line, number, page)),
   );
 }
 
-function row(state, line, number) {
+function row(state, line, number, page) {
   const current = number === state.line;
   return h(
     "li",
     {
-      id: `line-${number}`,
+      id: page.id(`line-${number}`),
       role: "option",
       "aria-selected": String(current),
       class: classes(current && "current", changed(state, line) && "changed"),
+      data: sopsOf(state, [line]),
       on: { click: () => state.select(number) },
     },
     h(
@@ -52,6 +53,18 @@ function row(state, line, number) {
   );
 }
 
+/** The variables of lines; for a selector, those that read it. */
+function sopsOf(state, lines) {
+  const { sops, selectors } = state.model;
+  const within = (id, inner) => id === inner || (selectors.get(id).parts ?? []).some((part) => within(part, inner));
+  const of = ({ kind, id }) =>
+    kind === "sop"
+      ? [id]
+      : [...sops.values()].filter(({ op }) => op.selector !== undefined && within(op.selector, id)).map((sop) => sop.id);
+  const found = [...new Set(lines.flatMap(of))];
+  return found.length ? { sop: found.join(" ") } : {};
+}
+
 /** The sub-layers that compute a line. */
 function where(state, line) {
   const { model } = state;
@@ -59,11 +72,7 @@ function where(state, line) {
   const parts = line.kind === "sop" ? model.componentsOf(line.id) : [];
   if (line.kind === "sop" && !parts.length && model.sops.get(line.id).absorbed) return "absorbed";
   const stages = [...new Set(parts.map((part) => part.stage))];
-  return stages
-    .map((stage) =>
-      stageName(stage, model.transformer.stages).replace("attention", "attn").replace("embedding", "embed"),
-    )
-    .join(" + ");
+  return stages.map((stage) => shortStageName(stage, model.transformer.stages)).join(" + ");
 }
 
 function changed(state, line) {
@@ -73,33 +82,45 @@ function changed(state, line) {
   return JSON.stringify(now) !== JSON.stringify(before);
 }
 
-/** The source file, with the lines of the program marked. */
+/** The source file: the lines of the program are marked, and the words of the current one. */
 export function written(state) {
   const { model } = state;
-  const current = model.lines[state.line].row;
+  const { row: current, span } = model.lines[state.line];
   const byRow = new Map();
   model.lines.forEach((line, number) => {
-    if (line.row !== null && !byRow.has(line.row)) byRow.set(line.row, number);
+    if (line.row !== null) byRow.set(line.row, [...(byRow.get(line.row) ?? []), number]);
   });
+  let start = 0;
+  const rows = model.source
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((text, i) => {
+      const numbers = byRow.get(i + 1) ?? [];
+      const mine = numbers.map((number) => model.lines[number]);
+      const row = h(
+        "li",
+        {
+          class: classes(numbers.length && "known", i + 1 === current && "current"),
+          "aria-current": i + 1 === current ? "true" : null,
+          data: sopsOf(state, mine),
+          on: numbers.length ? { click: () => state.select(numbers.at(-1)) } : {},
+        },
+        h("span", { class: "row" }, String(i + 1)),
+        h("code", {}, marked(text, start, span)),
+      );
+      start += text.length + 1;
+      return row;
+    });
   return h(
     "ol",
     { class: "listing written", tabindex: 0, "aria-label": "The source text", data: { key: "written" } },
-    model.source
-      .replace(/\n$/, "")
-      .split("\n")
-      .map((text, i) => {
-        const number = byRow.get(i + 1);
-        const known = number !== undefined;
-        return h(
-          "li",
-          {
-            class: classes(known && "known", i + 1 === current && "current"),
-            "aria-current": i + 1 === current ? "true" : null,
-            on: known ? { click: () => state.select(number) } : {},
-          },
-          h("span", { class: "row" }, String(i + 1)),
-          h("code", {}, text || " "),
-        );
-      }),
+    rows,
   );
+}
+
+/** A line of the text that begins at `start`, with the part inside `span` marked. */
+function marked(text, start, span) {
+  const [first, last] = (span ?? [0, 0]).map((place) => Math.max(0, Math.min(text.length, place - start)));
+  if (first >= last) return text || " ";
+  return [text.slice(0, first), h("mark", {}, text.slice(first, last)), text.slice(last)];
 }

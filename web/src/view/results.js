@@ -2,6 +2,8 @@
 
 import { classes, h } from "./dom.js";
 
+const ROW = 27; // the height of a row
+
 export function results(state) {
   const { model, tokens, now, base } = state;
   const patched = now !== base;
@@ -46,8 +48,9 @@ export function results(state) {
     );
   }
   const stale = state.problem && "stale";
+  const room = `min-height:${ROW * (1 + 3 * model.outputs.length)}px`; // also for the rows that a patch adds
   return [
-    h("div", { class: classes("scroll", stale) }, h("table", { class: "results" }, h("tbody", {}, rows))),
+    h("div", { class: classes("scroll", stale), style: room }, h("table", { class: "results" }, h("tbody", {}, rows))),
     h(
       "p",
       { class: classes("verdict", stale ? "hint" : fails || !agree ? "bad" : "ok"), role: "status" },
@@ -65,8 +68,8 @@ function row(name, cells, kind) {
     "tr",
     { class: kind },
     h("th", { scope: "row" }, name),
-    cells.map(({ text, title, wrong, changed }) =>
-      h("td", { class: classes(wrong && "wrong", changed && "changed"), title }, text),
+    cells.map(({ text, title, wrong, changed }, p) =>
+      h("td", { class: classes(wrong && "wrong", changed && "changed"), title, data: { at: p + 1 } }, text),
     ),
   );
 }

@@ -4,11 +4,14 @@
 import { isThere } from "../core/model.js";
 import { brief, describe } from "./cell_text.js";
 import { classes, h } from "./dom.js";
+import { shortened } from "./names.js";
 
 const GROUP = 27,
   ROW = 18; // heights
 const MARGIN = 200; // pixels rendered beyond the visible part
 const CHANGED = 5e-4;
+const AROUND = 54, // pixels of a row's name that hold no letters
+  LETTER = 7.3; // the width of a letter
 
 /** The rows shown, with their places. */
 export function rowsOf(state) {
@@ -56,6 +59,9 @@ export class Stream {
     this.firstCell = new Map(shown.map((column, place) => [column.stage, place * this.positions.length]));
     this.litStages = new Set([...this.state.lit].map((part) => this.state.model.components[part].stage));
     this.scales = new Map();
+    this.focusedSop = this.state.current.kind === "sop" ? this.state.current.id : undefined;
+    const labels = this.state.model.groups.map((group) => group.label);
+    this.names = shortened(labels, Math.floor((plan.label - AROUND) / LETTER));
     this.element.style.height = `${height}px`;
     this.element.style.width = `${plan.width}px`;
     this.element.setAttribute("aria-rowcount", String(rows.length));
@@ -79,6 +85,18 @@ export class Stream {
     this.window = window;
     this.element.replaceChildren(...numbers.map((number) => this.row(this.rows[number], number, columns)));
     this.mark();
+    this.page.coupling.apply();
+  }
+
+  /** A row again, for the bottom of the window: only to be seen. */
+  copy(row) {
+    const again = this.row({ ...row, top: 0 }, this.rows.indexOf(row), this.plan.columns);
+    again.removeAttribute("role");
+    for (const element of again.querySelectorAll("[role]")) {
+      element.removeAttribute("role");
+      delete element.dataset.row;
+    }
+    return again;
   }
 
   row(row, number, columns) {
@@ -91,6 +109,7 @@ export class Stream {
         class: classes("row", dimension ? "dimension" : "group", focused && "focused", group.scratch && "scratch"),
         role: "row",
         "aria-rowindex": number + 1,
+        data: group.sop === null ? {} : { sop: group.sop },
         style: `top:${row.top}px;height:${row.height}px;width:${plan.width}px`,
       },
       this.name(row, number),
@@ -126,7 +145,7 @@ export class Stream {
       "div",
       { class: "name", role: "rowheader", "aria-expanded": String(open), style, data: { row: number, column: -1 } },
       h("span", { class: "arrow" }, open ? "▾" : "▸"),
-      h("span", { class: "text" }, group.label),
+      h("span", { class: "text", title: group.label }, this.names.get(group.label)),
       h("small", {}, String(group.rows.length)),
     );
   }
@@ -136,7 +155,8 @@ export class Stream {
     const { state, plan } = this;
     const read = state.model.read(group, state.now.run, stage, position);
     const fresh = stage === group.stage && read !== null;
-    const text = read === null ? "" : brief(read, Math.floor(plan.cell / 6.8));
+    const text = read === null || !plan.legible ? "" : brief(read, Math.floor(plan.cell / 6.8));
+    const level = read === null || plan.legible ? null : this.level(group, read);
     const patched =
       fresh &&
       state.patches.some((patch) => patch.sop === group.sop && patch.position === position - 1 && group.settable);
@@ -146,16 +166,27 @@ export class Stream {
         class: classes(
           "value",
           fresh && "fresh",
+          level !== null && "tick",
+          fresh && position === state.position + 1 && group.sop === this.focusedSop && "query",
           position === 0 && "bos",
           state.differs(group, stage, position) && "differs",
           patched && "patched",
         ),
         role: "gridcell",
-        style: `width:${plan.cell}px`,
-        data: { row: number, column: this.columnOf(stage, position) },
+        style: `width:${plan.cell}px${level === null ? "" : `;--x:${level.toFixed(3)}`}`,
+        data: { row: number, column: this.columnOf(stage, position), at: position },
       },
       text,
     );
+  }
+
+  /** Where a value lies among those of its variable, from 0 to 1: the colour of a cell too narrow for text. */
+  level(group, read) {
+    const domain = this.state.model.sops.get(group.sop)?.domain;
+    if (!domain || read.code === null || Number.isNaN(read.code) || read.code < 0) return 0.5;
+    if (!domain.values) return (read.code - domain.low) / Math.max(1e-9, domain.high - domain.low);
+    const order = domain.numeric ? domain.ascending.indexOf(read.code) : read.code;
+    return Math.max(0, order) / Math.max(1, domain.size - 1);
   }
 
   /** One direction at one position: the colour shows the size, a red border a change by the sub-layer. */
@@ -175,8 +206,8 @@ export class Stream {
         state.cellDiffers(dimension, stage, position) && "differs",
       ),
       role: "gridcell",
-      style: `width:${plan.cell - 2}px;${shown ?? ""}`,
-      data: { row: number, column: this.columnOf(stage, position) },
+      style: `width:${plan.cell - (plan.cell > 6 ? 2 : 0)}px;${shown ?? ""}`,
+      data: { row: number, column: this.columnOf(stage, position), at: position },
     });
   }
 
@@ -299,6 +330,11 @@ export class Stream {
     this.mark();
     const element = this.cursorElement();
     if (element) this.page.tooltip.show(element.getBoundingClientRect(), this.describe(row, this.cursor.column));
+    const at = this.cells[this.cursor.column]?.position;
+    this.page.coupling.point({
+      at: at === undefined ? undefined : String(at),
+      sop: row.group.sop === null ? undefined : String(row.group.sop),
+    });
     this.page.say(
       this.describe(row, this.cursor.column)
         .map((line) => (Array.isArray(line) ? line.join(" ") : line))

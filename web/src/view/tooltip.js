@@ -4,8 +4,7 @@ import { h } from "./dom.js";
 
 export class Tooltip {
   constructor() {
-    this.element = h("div", { class: "tooltip", role: "tooltip", id: "tooltip", hidden: true });
-    document.body.append(this.element);
+    this.element = h("div", { class: "tooltip", role: "tooltip", hidden: true });
   }
 
   /** Show lines ([name, text] pairs or texts) beside a rectangle. */

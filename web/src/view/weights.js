@@ -16,7 +16,6 @@ export class Weights {
     this.element.addEventListener("click", (event) => {
       if (event.target === this.element) this.element.close();
     });
-    document.body.append(this.element);
   }
 
   open(part) {

@@ -3,7 +3,7 @@
 page.py       the page: save it, open it, show it in a notebook
 data.py       the data of the page, as JSON
 listing.py    the program as text, one line for every s-op and selector
-lambdas.py    the source text of lambdas
+source_text.py  the place of an expression in a .rasp text; lambdas.py, the source text of lambdas
 explorer.js   the page's script, built from `web/` in the repository (`make bundle`); do not edit
 """
 

@@ -86,7 +86,7 @@ def page_data(
             {"name": output.name, "sop": number, "start": output.start, "stop": output.stop}
             for output, (_, number) in zip(model.outputs, program.outputs, strict=True)
         ],
-        "lines": [vars(line) for line in listing(program, model.expressions)],
+        "lines": [vars(line) for line in listing(program, model.expressions, model.source)],
         "source": model.source,
         "certificate": _certificate_json(model) if certified else None,
         "weights": _weights_json(labelled),
@@ -346,16 +346,17 @@ class _Circuit:
         return None
 
     def edges(self) -> list[dict[str, Any]]:
-        """The edges: source, target and the variable they carry; `plumbing` if it is only BOS, PAD or the constant one.
+        """The edges: source, target and the variable they carry.
 
-        `cancelled` if the dimensions held the variable and were cleared since.
+        `plumbing`: it carries nothing but BOS, PAD, the constant one and what was cleared. `cancelled`: the dimensions
+        held the variable and were cleared since.
         """
         merged: dict[tuple[int, int, str, int], list[bool]] = {}
         for edge in self.model.ground_truth.edges():
             variables = self._variables(self.nodes[edge.source], edge.slots)
             key = (self.number[edge.source], self.number[edge.target], edge.input, self.group[variables[0]])
             both = merged.setdefault(key, [True, True])
-            both[0] &= all(variable in (*SPECIAL_TOKENS, ONE) for variable in variables)
+            both[0] &= edge.cancelled or all(variable in (*SPECIAL_TOKENS, ONE) for variable in variables)
             both[1] &= edge.cancelled
         names = ("source", "target", "input", "group", "plumbing", "cancelled")
         return [dict(zip(names, (*key, *both), strict=True)) for key, both in merged.items()]

@@ -8,10 +8,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tracr.rasp.functions import Composition, function_name
+from tracr.viz.explorer.source_text import one_line
 
 __all__ = ["written"]
-
-MOST_CHARACTERS = 90  # most characters of a text
 
 
 def written(function: Any) -> str:
@@ -25,12 +24,11 @@ def written(function: Any) -> str:
     if not isinstance(function, FunctionType) or function.__name__ != "<lambda>":
         return function_name(function)
     lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
-    text = _segment("".join(lines), function.__code__) or "<lambda>"
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+    return one_line(_segment("".join(lines), function.__code__) or "<lambda>")
 
 
 def _segment(source: str, code: CodeType) -> str | None:
-    """The text of the innermost lambda that contains the instructions, on one line."""
+    """The text of the innermost lambda that contains the instructions."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -44,7 +42,7 @@ def _segment(source: str, code: CodeType) -> str | None:
     if not around:
         return None
     innermost = max(around, key=lambda node: (node.lineno, node.col_offset))
-    return " ".join((ast.get_source_segment(source, innermost) or "").split()) or None
+    return ast.get_source_segment(source, innermost)
 
 
 def _inside(node: ast.expr, line: int | None, column: int | None, end: int | None) -> bool:

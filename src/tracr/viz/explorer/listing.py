@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracr.ir.ops import Op
 from tracr.ir.program import Program
 from tracr.ir.selectors import CompositeNode, Selector
 from tracr.rasp.expressions import RASPExpr
 from tracr.viz.explorer.lambdas import written
+from tracr.viz.explorer.source_text import SourceTexts
 
 __all__ = ["Line", "listing"]
 
 NAMED_SUFFIX = re.compile(r"\.named\(.*\)$", re.DOTALL)
 SELECTOR_SIGNS = {"and": "&", "or": "|"}
 SELECT = re.compile(r"Select\((.*), [^,]+, [^,]+\)", re.DOTALL)
+SIGN = r"(?:[=!<>]=|[-+*/%<>]|//|\*\*|in|and|or)"
+ONE_STEP = re.compile(rf"([-+]|\w+ |(?:[\d.]+|'[^']*') {SIGN} )?x( {SIGN} .+)?")  # x > 0, 3 - x, -x, not x
+STEPS = " then "  # between the functions that the compiler merged
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line: the s-op or selector it defines, its text, and the line of the source file it was written on."""
+    """One line: the s-op or selector it defines, its text, and its place in the source file.
+
+    `row` is the line of the file it was written on, `span` its first character and the one after its last; `None` if
+    they are not known.
+    """
 
     kind: str
     id: int
     label: str
     text: str
     row: int | None
+    span: tuple[int, int] | None
 
 
-def listing(program: Program, expressions: Sequence[RASPExpr]) -> list[Line]:
-    """The lines of a program. A loaded model has no expressions: its lambdas appear as `<lambda>`.
+def listing(program: Program, expressions: Sequence[RASPExpr], source: str = "") -> list[Line]:
+    """The lines of a program; `source` is its text. A `.rasp` program appears in its own words.
+
+    A loaded model has no expressions: its lambdas appear as `<lambda>`.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
@@ -43,24 +54,54 @@ def listing(program: Program, expressions: Sequence[RASPExpr]) -> list[Line]:
     prevs = Select(indices, indices, Comparison.LEQ)
     frac_prevs = Aggregate(prevs, is_x, default=0)
     """
-    files = Counter(node.origin.rpartition(":")[0] for node in program.sops.values() if node.origin)
-    file = files.most_common(1)[0][0] if files else ""
+    places = SourceTexts.of(program, expressions, source)
     lines: list[Line] = []
+
+    def add(kind: str, number: int, label: str, origin: str, text: str) -> None:
+        words = places.words(number, origin) or text
+        lines.append(Line(kind, number, label, words, places.row(origin), places.span(origin)))
+
     done: set[int] = set()
     for node in program.sops.values():
         for selector in (part for number in node.op.selectors for part in program.parts(number)):
             if selector.id not in done:
                 done.add(selector.id)
                 text = _selector_text(program, selector, expressions)
-                lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
-        text = node.op.text(_Written(program, expressions, node.id), node.domain)
-        lines.append(Line("sop", node.id, node.label, text, _row(node.origin, file)))
+                add("selector", selector.id, selector.label, selector.origin, text)
+        names = _Written(program, expressions, node.id)
+        text = _sentence(node.op, names) or node.op.text(names, node.domain)
+        add("sop", node.id, node.label, node.origin, text)
     return lines
 
 
-def _row(origin: str, file: str) -> int | None:
-    name, _, row = origin.rpartition(":")
-    return int(row) if name == file and row.isdigit() else None
+def _sentence(op: Op, names: _Written) -> str | None:
+    """The text of a function in several steps.
+
+    The steps of a function of one s-op are written around it. Those of two s-ops do not say which one they are applied
+    to: the text is a sentence.
+    """
+    steps = names.function(getattr(op, "function", "")).split(STEPS)
+    if len(steps) == 1:
+        return None
+    inputs = [names.sop(number) for number in op.inputs]
+    one = _around(inputs[0], steps) if len(inputs) == 1 else None
+    return one or f"a function of {' and '.join(inputs)}"
+
+
+def _around(name: str, steps: Sequence[str]) -> str | None:
+    """Steps such as `x > 0` and `not x`, applied to a name one after the other; `None` if one has another form.
+
+    >>> _around("hist", ["x > 0", "not x"]), _around("hist", ["lambda n: n"])
+    ('not (hist > 0)', None)
+    """
+    text = name
+    for step in steps:
+        inner = f"({text})" if " " in text else text
+        found = ONE_STEP.fullmatch(step)
+        if found is None:
+            return None
+        text = f"{found[1] or ''}{inner}{found[2] or ''}"
+    return text
 
 
 @dataclass(frozen=True)
