@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tracr.cli.completion import among, listed, program_names
 from tracr.cli.drawing import picture
-from tracr.cli.options import Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, metavar, numbers, one_of
+from tracr.cli.options import Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, choosing, numbers
 from tracr.cli.sources import GivenOptions, compiled, find, switches
 from tracr.errors import TracrError
 
@@ -52,8 +53,7 @@ def compress_program(
     method: Annotated[
         CompressMethod,
         typer.Option(
-            parser=one_of(CompressMethod),
-            metavar=metavar(CompressMethod),
+            **choosing(CompressMethod),
             show_default="fast",
             help="fast: our optimiser; sgd: the paper's; pca: the paper's baseline; exact: without loss.",
         ),
@@ -116,12 +116,19 @@ def compress_program(
 def sweep_programs(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the results.")],
     programs: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Programs, separated by commas.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            autocompletion=listed(program_names),
+            help="Programs, separated by commas.",
+            show_default=False,
+        ),
     ] = None,
     studies: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
+            autocompletion=listed(among("tracr.compress.paper", "STUDIES")),
             help="The paper's case studies, with its models and inputs: frac_prevs, sort_unique.",
             show_default=False,
         ),
@@ -134,8 +141,7 @@ def sweep_programs(
     method: Annotated[
         SweepMethod,
         typer.Option(
-            parser=one_of(SweepMethod),
-            metavar=metavar(SweepMethod),
+            **choosing(SweepMethod),
             show_default="sgd",
             help="sgd: the paper's recipe; fast: our optimiser.",
         ),

@@ -12,7 +12,7 @@ from tracr.cli.description import in_short, parts
 from tracr.cli.inputs import read_vocabulary
 from tracr.cli.repl.files import Notebook, drawn, file_name, write_new
 from tracr.cli.repl.learning import learn
-from tracr.cli.repl.words import Words
+from tracr.cli.repl.words import CommandWords
 from tracr.errors import InputError, TracrError, TracrWarning
 from tracr.ir.options import LEVELS
 from tracr.rasp.elementwise import SOp
@@ -54,7 +54,7 @@ class Commands:
         self.length: int | None = None
         self.level = 1
         self._models: dict[tuple[SOp, tuple[Value, ...], int, int], CompiledModel] = {}
-        self._methods: dict[str, Callable[[Words], str]] = {
+        self._methods: dict[str, Callable[[CommandWords], str]] = {
             ":compile": self.compile,
             ":run": self.run_model,
             ":verify": self.verify,
@@ -75,9 +75,9 @@ class Commands:
         if word not in self._methods:
             known = f"the commands are {' '.join(COMMANDS)}"
             raise InputError(f"there is no command {word}", hint=did_you_mean(word, COMMANDS, known))
-        return self._methods[word](Words(self.runner, rest.strip()))
+        return self._methods[word](CommandWords(self.runner, rest.strip()))
 
-    def help(self, words: Words) -> str:
+    def help(self, words: CommandWords) -> str:
         """The list of commands."""
         return "\n".join(
             [
@@ -101,38 +101,38 @@ class Commands:
                 self._models[key] = tracr.compile(value, vocab, length, level=self.level)
         return self._models[key]
 
-    def compile(self, words: Words) -> str:
+    def compile(self, words: CommandWords) -> str:
         """`:compile x`."""
         model = self.model(words.value, [])
         lines = [f"{model!r}", f"for up to {model.program.lengths[1]} of {_shown(model.options.vocab)}"]
         return "\n".join([*lines, *(f"warning: {warning}" for warning in model.program.warnings)])
 
-    def run_model(self, words: Words) -> str:
+    def run_model(self, words: CommandWords) -> str:
         """`:run x "abc"`."""
         value, tokens = words.value, words.given
         model = self.model(value, tokens)
         output = model(tokens)
         return f"model        {printed(output)}\ninterpreter  {printed(value(tokens))}"
 
-    def verify(self, words: Words) -> str:
+    def verify(self, words: CommandWords) -> str:
         """`:verify x`."""
         report = self.model(words.value, []).verify(20_000)
         if not report:
             raise TracrError(str(report))
         return str(report)
 
-    def info(self, words: Words) -> str:
+    def info(self, words: CommandWords) -> str:
         """`:info x`."""
         model = self.model(words.value, [])
         heads = max((one.place + 1 for one in model.schedule.heads()), default=0)
         lines = [in_short(model), f"up to {heads} heads in a layer, for up to {model.program.lengths[1]} tokens"]
         return "\n".join([*lines, *(f"  {part.where}: {part.computes}" for part in parts(model))])
 
-    def draw(self, words: Words) -> str:
+    def draw(self, words: CommandWords) -> str:
         """`:draw x "abc" x.svg`."""
         return drawn(draw(words.value, words.given), words.file or file_name(words.name, ".svg"))
 
-    def explore(self, words: Words) -> str:
+    def explore(self, words: CommandWords) -> str:
         """`:explore x "abc" x.html`."""
         path = words.file or file_name(words.name, ".html")
         if path.suffix.lower() not in (".html", ".htm"):
@@ -141,7 +141,7 @@ class Commands:
         page = self.model(words.value, tokens).explore(tokens, name=words.name).save(path)
         return f"written to {page}, open it in any browser"
 
-    def vocabulary(self, words: Words) -> str:
+    def vocabulary(self, words: CommandWords) -> str:
         """`:vocab abc 8`."""
         given = words.text.split()
         if given and given[-1].isdecimal() and len(given) > 1:
@@ -152,7 +152,7 @@ class Commands:
         vocab = self.vocab or list(dict.fromkeys(example))
         return f"up to {self.length or len(example)} of {_shown(vocab)}"
 
-    def set_level(self, words: Words) -> str:
+    def set_level(self, words: CommandWords) -> str:
         """`:level 2`."""
         levels = {str(level): level for level in LEVELS}
         if words.text and words.text not in levels:
@@ -160,11 +160,11 @@ class Commands:
         self.level = levels.get(words.text, self.level)
         return f"compiling at level {self.level}"
 
-    def printed(self, words: Words) -> str:
+    def printed(self, words: CommandWords) -> str:
         """`:print x`."""
         return to_rasp(words.value)
 
-    def save(self, words: Words) -> str:
+    def save(self, words: CommandWords) -> str:
         """`:save x folder`, `:save x x.rasp`, or `:save all.rasp`."""
         name, target = words.name, words.rest.strip('"')
         if not target and name.strip('"').endswith(".rasp"):

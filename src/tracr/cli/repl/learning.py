@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from tracr.cli.repl.words import Words
+from tracr.cli.repl.words import CommandWords
 from tracr.errors import InputError
 
 __all__ = ["learn"]
 
 
-def learn(words: Words) -> str:
+def learn(words: CommandWords) -> str:
     """List the puzzles, show one, show one of its hints, or check an answer.
 
     `:learn`, `:learn 3`, `:learn 3 hint 1`, `:learn 3 x`.
@@ -23,7 +23,7 @@ def learn(words: Words) -> str:
     puzzle = puzzles.puzzle(int(number) if number.isdecimal() else number)
     if not words.rest:
         return str(puzzle)
-    answer = Words(words.runner, words.rest)
+    answer = CommandWords(words.runner, words.rest)
     if answer.name == "hint" and answer.rest:
         return _hint(puzzle, answer.rest)
     verdict = puzzle.check(answer.value)

@@ -17,14 +17,14 @@ from tracr.text.places import Source
 from tracr.text.runner import Runner
 from tracr.text.values import Misfit
 
-__all__ = ["Words"]
+__all__ = ["CommandWords"]
 
 # A file is the last word, or a quoted name after an input: "abc" "my drawing.svg".
 FILE = re.compile(r'(?:^|\s)([^\s"]+\.(?:svg|html?|png|pdf)|(?<=\s)"[^"]+\.(?:svg|html?|png|pdf)")$', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Words:
+class CommandWords:
     """The text after a command, for example `x "abc" x.svg`."""
 
     runner: Runner
