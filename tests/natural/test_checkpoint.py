@@ -116,10 +116,11 @@ import sys, tracr
 from tracr import natural
 from tracr.natural import distilling
 from tracr.rasp import programs
-distilling.TRAINED, distilling.CHECKED, distilling.HELD_OUT, distilling.IDLE = 1000, 100, 300, 100
+distilling.TRAINED, distilling.CHECKED, distilling.HELD_OUT, distilling.IDLE = 200, 20, 20, 20
+distilling.TRIES = distilling.MANY_TRIES = 2**10
 model = tracr.compile(programs.make_hist(), "abc", 4)
 shown = lambda progress: print(progress.done, flush=True)
-sizes = {"width": 32, "d_head": 16, "d_mlp": 16, "steps": 2000, "batch": 8, "start": sys.argv[3]}
+sizes = {"width": 32, "d_head": 16, "d_mlp": 16, "steps": 2000, "batch": 4, "start": sys.argv[3]}
 for twin in natural.twins(model, [5, 6], **sizes, checkpoint=sys.argv[1], progress=shown):
     twin.save(f"{sys.argv[2]}.{twin.seed}")
 """
