@@ -83,6 +83,7 @@ COMPUTED = {
     "tracr.extras",
     "tracr.lab",
     "tracr.natural",
+    "tracr.natural.exports",
     "tracr.rasp.rasp",
     "tracr.viz",
     *TABLES,
