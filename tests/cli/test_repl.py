@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import select
 import subprocess
 import sys
 import time
+from html import unescape
 from pathlib import Path
 
 import pytest
 
+import tracr
+from tests.cli.calling import run
 from tests.text.cases import of_kind
 from tests.text.transcripts import entries
 from tracr.cli.repl.session import Session
+from tracr.model.compiled import CompiledModel
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def piped(text: str, folder: Path) -> str:
-    """What `tracr repl` answers to its standard input."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tracr.cli", "repl"], input=text, capture_output=True, text=True, check=False, cwd=folder
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def piped(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str]:
+    """The exit status of `tracr repl` with this standard input, and what it prints."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    done = run("repl", *words)
+    assert not done.stderr
+    return done.returncode, done.stdout
 
 
-def test_the_reference_s_session(tmp_path: Path) -> None:
+def test_the_reference_s_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it prints, we print; but for its banner and prompts, and the input it shows wrongly."""
     (case,) = of_kind("repl")
     expected = [line.replace(">> ", "") for line in case["stdout"].splitlines()][2:]
@@ -36,7 +41,29 @@ def test_the_reference_s_session(tmp_path: Path) -> None:
     wrong = expected.index(" \t\tinput:   a b a \t (strings)")
     assert expected[wrong + 1] == " \t\toutput:  1 2 \t (strings)"
     expected[wrong] = " \t\tinput:   1 2 \t (ints)"
-    assert [line.rstrip() for line in piped(case["stdin"], tmp_path).splitlines()] == expected
+    _, answer = piped(case["stdin"], tmp_path, monkeypatch)
+    assert [line.rstrip() for line in answer.splitlines()] == expected
+
+
+def test_a_pipe_with_an_error_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit status is 1 after any error, of a statement, a command or the file; the other statements are run."""
+    (tmp_path / "bad.rasp").write_text("y = nope;\n")
+    (tmp_path / "good.rasp").write_text("y = indices;\n")
+    for text, words, status in (
+        ("y = indices + 1;\n:verify y\n", (), 0),
+        ("2 ^ 3 ^ 2;\n", (), 0),  # a warning
+        ("y;\n", ("good.rasp",), 0),
+        ("1;\n", ("bad.rasp",), 1),
+        ("y = = 1;\n2;\n", (), 1),
+        ("y = tokens + indices;\n2;\n", (), 1),
+        (":nope\n2;\n", (), 1),
+        ("2;\ny = (\n", (), 1),
+        ("nope;\nquit\n", (), 1),
+    ):
+        assert piped(text, tmp_path, monkeypatch, *words)[0] == status, text
+    assert "value: 2" in piped("y = = 1;\n2;\n", tmp_path, monkeypatch)[1]
+    command = [sys.executable, "-m", "tracr.cli", "repl"]
+    assert subprocess.run(command, input="nope;\n", capture_output=True, text=True, check=False).returncode == 1
 
 
 def test_a_broken_statement_takes_nothing_along() -> None:
@@ -104,11 +131,104 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert session.feed(":print hist") == 'set example "abca"\nhist = selector_width(select(tokens, tokens, ==));'
     assert session.feed(":vocab abcd 6") == "up to 6 of a b c d"
     assert "for up to 6 of a b c d" in session.feed(":compile hist")
-    assert "the commands are" in session.feed(":what")
+    assert "the commands are" in session.feed(":?")
+    assert "did you mean :verify?" in session.feed(":verfy hist")
     assert "not defined" in session.feed(":info nope")
     assert ":verify" in session.feed(":help")
     session.feed(":quit")
     assert session.over
+
+
+def test_drawings_and_pages_have_the_names_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file comes last; without an input it is drawn on the example."""
+    monkeypatch.chdir(tmp_path)
+    session = Session()
+    session.feed('set example "abca"\nhist = selector_width(select(tokens, tokens, ==));')
+    for words, name, shown in (
+        ('"cab" a.svg', "a.svg", "cab"),
+        ("cab b.svg", "b.svg", "cab"),
+        ("c.svg", "c.svg", "abca"),
+        ('"cab" "d e.svg"', "d e.svg", "cab"),
+    ):
+        assert session.feed(f":draw hist {words}") == f"drawn into {name}"
+        assert f"hist({shown})" in unescape((tmp_path / name).read_text()).replace('"', "")
+    assert "does not end in .svg" in session.feed(":draw hist cab a.png")
+    for words, name in (("", "hist.html"), ('"cab"', "hist.html"), ('"cab" page.html', "page.html")):
+        assert session.feed(f":explore hist {words}") == f"written to {name}, open it in any browser"
+        assert "<html" in (tmp_path / name).read_text()
+    assert "name it page.html" in session.feed(":explore hist page.svg")
+    assert "not an s-op" in session.feed(":explore 3")
+
+
+def test_the_level_is_that_of_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`:level` shows and sets it; models of another level are not used again."""
+    monkeypatch.chdir(tmp_path)
+    session = Session()
+    session.feed("y = selector_width(select(tokens, tokens, ==)) + 1;")
+    assert session.feed(":level") == "compiling at level 1"
+    for level in (0, 1, 2, 0):
+        assert session.feed(f":level {level}") == f"compiling at level {level}"
+        assert f"level {level})" in session.feed(":compile y")
+    assert "the levels are 0, 1, 2" in session.feed(":level 3")
+    assert session.feed(":save y") == "saved in y; tracr.load('y') reads it"
+    model = tracr.load("y")
+    assert isinstance(model, CompiledModel)
+    assert model.options.level == 0
+    assert model("hello") == [2, 2, 3, 3, 2]
+
+
+def test_saved_sessions_define_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What succeeded is saved: not what failed or was only shown, unless `out` reads it."""
+    monkeypatch.chdir(tmp_path)
+    session = Session()
+    assert "nothing to save" in session.feed(":save empty.rasp")
+    session.feed(
+        'set example "abca"\ny = indices + 1; # a comment\ny("ab");\nd = {1: 2};\nbad = tokens + 1;\nz = = 3;\n'
+        "def f(x) {\n  return x * 2;\n}\nfor i in [1, 2] { y = y + i; }\nw = f(y);\ndraw(w);\n"
+    )
+    assert session.feed(":save all.rasp") == "saved in all.rasp"
+    again = tracr.parse_file(tmp_path / "all.rasp")
+    assert list(again) == ["y", "d", "f", "i", "w"]
+    assert again["w"]("abc") == [8, 10, 12]
+    assert again.example == list("abca")
+    session.feed("length;\nv = out + 1;")
+    assert session.feed(":save all.rasp") == "saved in all.rasp"
+    assert tracr.parse_file(tmp_path / "all.rasp")["v"]("abc") == [4, 4, 4]
+    assert session.feed(":save w w.rasp") == "saved in w.rasp"
+    assert tracr.parse_file(tmp_path / "w.rasp")["w"]("abc") == [8, 10, 12]
+    (tmp_path / "mine.rasp").write_text("y = 1;\n")
+    for command in (":save mine.rasp", ":save w mine.rasp"):
+        assert "mine.rasp exists already" in session.feed(command)
+    assert (tmp_path / "mine.rasp").read_text() == "y = 1;\n"
+    begun = Session()
+    begun.start_with(tmp_path / "all.rasp")
+    begun.feed("u = w + 1;")
+    begun.feed(":save more.rasp")
+    assert tracr.parse_file(tmp_path / "more.rasp")["u"]("abc") == [9, 11, 13]
+
+
+def test_puzzles() -> None:
+    """They are listed, shown and checked."""
+    learn = pytest.importorskip("tracr.learn")
+    session, first = Session(), learn.puzzles()[0]
+    assert first.title in session.feed(":learn")
+    assert first.statement in session.feed(":learn 1")
+    assert session.feed(f":learn {first.id}") == session.feed(":learn 1")
+    assert session.feed(":learn 1 hint 1") == first.hints[0]
+    assert "the hints are 1, 2, 3" in session.feed(":learn 1 hint 4")
+    session.feed("wrong = length + 100;")
+    verdict = first.check(session.runner.names["wrong"])
+    assert session.feed(":learn 1 wrong") == str(verdict)
+    session.feed(first.solution)
+    name = list(session.runner.names)[-1]
+    answer = session.feed(f":learn 1 {name}")
+    assert "a worked solution" in answer
+
+
+def test_without_puzzles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without them says so."""
+    monkeypatch.setitem(sys.modules, "tracr.learn", None)
+    assert "this installation has no puzzles" in Session().feed(":learn")
 
 
 def test_a_file_to_start_with(tmp_path: Path) -> None:

@@ -98,8 +98,8 @@ def test_exact_at_length_1000(name: str, level: int) -> None:
     """Decoded identical at length 1,000.
 
     The raw error bound is 0: the share c/(c+w) is a fixed-point number, the staircase that decodes it is exact on its
-    plateaus (see `craft.mlps.staircase`), and what follows is integer arithmetic. So the logits are exactly one-hot; of
-    an output in bits, integers.
+    plateaus (see `craft.staircases.staircase`), and what follows is integer arithmetic. So the logits are exactly
+    one-hot; of an output in bits, integers.
     """
     program, vocab = suite(1000)[name]
     model = compile_quietly(program, vocab, 1000, level=level)

@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tracr.craft.arithmetic import carry, divide, interpolate
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, read_code, read_number
-from tracr.craft.mlps import TooClose, Units, carry, divide, interpolate, look_up, look_up_pairs, staircase
+from tracr.craft.lookups import look_up, look_up_pairs
+from tracr.craft.mlps import Units
 from tracr.craft.numerics import Noise
+from tracr.craft.staircases import TooClose, staircase
 from tracr.craft.variables import NUMBER, Variable
 from tracr.rasp.annotations import Encoding
 

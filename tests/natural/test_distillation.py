@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -259,42 +255,6 @@ def test_twins_come_back(twin: natural.TwinModel, tmp_path: Path) -> None:
     info.write_text(json.dumps(content))
     with pytest.raises(FormatError):
         tracr.load(tmp_path / "twin")
-
-
-SCRIPT = """
-import sys, tracr
-from tracr import natural
-from tracr.rasp import programs, rasp
-model = tracr.compile(programs.make_hist(), "abc", 4)
-shown = lambda progress: print(progress.done, flush=True)
-sizes = {"width": 16, "d_head": 8, "d_mlp": 16, "steps": 3000, "batch": 16}
-twin, = natural.twins(model, [5], **sizes, checkpoint=sys.argv[1], progress=shown)
-twin.save(sys.argv[2])
-"""
-
-
-def test_training_goes_on_after_kill(tmp_path: Path) -> None:
-    """Killed after a round and started again, a run ends where one that was not killed ends."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-    def begin(name: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", SCRIPT, str(tmp_path / f"{name}.training"), str(tmp_path / name)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-
-    with begin("killed") as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "1000\n"
-        process.send_signal(signal.SIGKILL)
-    again, whole = begin("killed"), begin("whole")
-    rounds = again.communicate()[0].split()
-    whole.communicate()
-    assert again.returncode == whole.returncode == 0
-    assert "1000" not in rounds
-    one, other = (tracr.load(tmp_path / name) for name in ("killed", "whole"))
-    for (name, array), (_, expected) in zip(one.parameters.named(), other.parameters.named(), strict=True):
-        np.testing.assert_array_equal(array, expected, err_msg=name)
-    with pytest.raises(TracrError, match="other settings"):
-        natural.twins(HIST, [6], steps=3000, checkpoint=tmp_path / "whole.training")
 
 
 def test_what_does_not_fit_is_refused() -> None:

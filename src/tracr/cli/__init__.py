@@ -8,6 +8,7 @@ commands.py       list, passes, run, show, info, verify
 compiling.py      compile
 certifying.py     certify: the checker's verdict on a model, and probes of backends
 watching.py       prints the program between passes, for compile
+completion.py     completion in shells
 text.py           repl and fmt; the interpreter itself is in repl/
 sampling.py       sample: datasets of random programs
 checkpoints.py    huggingface: GPT-2 checkpoints
@@ -109,7 +110,11 @@ def main() -> None:
         warnings.simplefilter("always", TracrWarning)
         warnings.showwarning = lambda message, *_, **__: print(f"tracr: warning: {message}", file=sys.stderr)
         try:
-            _commands()(words, prog_name="tracr")
+            commands = _commands()
+            from tracr.cli.completion import whole_words
+
+            with whole_words():
+                commands(words, prog_name="tracr")
         except Exception as error:
             if debug:
                 raise

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tracr.cli.completion import among, program_names
 from tracr.cli.options import (
     Causal,
     Json,
@@ -47,7 +48,12 @@ def _backend(name: str | None) -> str | None:
 def certify(
     program: Annotated[
         str | None,
-        typer.Argument(metavar="PROGRAM", help="The program or saved model, as for `compile`.", show_default=False),
+        typer.Argument(
+            metavar="PROGRAM",
+            help="The program or saved model, as for `compile`.",
+            autocompletion=program_names,
+            show_default=False,
+        ),
     ] = None,
     name: Name = None,
     vocab: Vocab = None,
@@ -58,7 +64,13 @@ def certify(
     switched_off: Without = None,
     causal: Causal = None,
     arithmetic: Annotated[
-        str, typer.Option(callback=_arithmetic, metavar="NAME", help="What to assume of the backend's arithmetic.")
+        str,
+        typer.Option(
+            callback=_arithmetic,
+            autocompletion=among("tracr_check", "ARITHMETICS"),
+            metavar="NAME",
+            help="What to assume of the backend's arithmetic.",
+        ),
     ] = "float32",
     unpadded: Annotated[bool, typer.Option("--unpadded", help="Prove it only for inputs without padding.")] = False,
     output: Annotated[
@@ -69,6 +81,7 @@ def certify(
         str | None,
         typer.Option(
             callback=_backend,
+            autocompletion=among("tracr.certificate.backends", "BACKENDS"),
             metavar="BACKEND",
             help="Instead of a model, probe a backend: numpy, kernel, torch, torch-sdpa, jax or onnxruntime.",
             show_default=False,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.options import Causal, Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, metavar, one_of
+from tracr.cli.options import Causal, Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, choosing
 from tracr.cli.sources import GivenOptions, compiled, find, switches
 
 __all__ = ["huggingface"]
@@ -43,15 +43,12 @@ def huggingface(
     causal: Causal = None,
     activation: Annotated[
         Activation,
-        typer.Option(
-            parser=one_of(Activation), metavar=metavar(Activation), show_default="relu", help="The activation function."
-        ),
+        typer.Option(**choosing(Activation), show_default="relu", help="The activation function."),
     ] = Activation.relu,
     numbers: Annotated[
         Numbers,
         typer.Option(
-            parser=one_of(Numbers),
-            metavar=metavar(Numbers),
+            **choosing(Numbers),
             show_default="auto",
             help="Numerical outputs: classes: one logit per value; column: one logit that is the number.",
         ),

@@ -34,9 +34,9 @@ __all__ = ["app"]
 
 app = typer.Typer(
     help="Compile RASP programs into transformers, run them and look inside.",
-    epilog="The exit status is 1 after an error and 2 after wrong usage. --debug works anywhere on the line.",
+    epilog="The exit status is 1 after an error and 2 after wrong usage. --debug works anywhere on the line. "
+    "--install-completion makes the Tab key of bash, zsh and fish complete commands, programs and values of options.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tracr.cli.completion import among
 from tracr.cli.options import (
     Causal,
     Dtype,
@@ -21,7 +22,7 @@ from tracr.cli.options import (
     Vocab,
     With,
     Without,
-    metavar,
+    choosing,
     one_of,
     print_json,
 )
@@ -57,8 +58,7 @@ Overwrite = Annotated[
 Show = Annotated[
     Stage | None,
     typer.Option(
-        parser=one_of(Stage),
-        metavar=metavar(Stage),
+        **choosing(Stage),
         help="Print the result of one stage of the compilation.",
         show_default=False,
     ),
@@ -75,6 +75,7 @@ PrintAfter = Annotated[
     typer.Option(
         "--print-after",
         parser=one_of(PassName),
+        autocompletion=among("tracr.ir.switches", "PassName"),
         metavar="PASS",
         help="Print the program after a pass (`tracr passes`); may be repeated.",
         show_default=False,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tracr.cli.completion import among, listed, program_names
 from tracr.cli.drawing import picture
-from tracr.cli.options import Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, metavar, numbers, one_of
+from tracr.cli.options import Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, choosing, numbers
 from tracr.cli.sources import GivenOptions, compiled, find, switches
 from tracr.errors import TracrError
 
@@ -52,8 +54,7 @@ def compress_program(
     method: Annotated[
         CompressMethod,
         typer.Option(
-            parser=one_of(CompressMethod),
-            metavar=metavar(CompressMethod),
+            **choosing(CompressMethod),
             show_default="fast",
             help="fast: our optimiser; sgd: the paper's; pca: the paper's baseline; exact: without loss.",
         ),
@@ -113,64 +114,75 @@ def compress_program(
         typer.echo(f"saved in {output}")
 
 
+Folder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the results.")]
+Programs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        autocompletion=listed(program_names),
+        help="Programs, separated by commas.",
+        show_default=False,
+    ),
+]
+Studies = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        autocompletion=listed(among("tracr.compress.paper", "STUDIES")),
+        help="The paper's case studies, with its models and inputs: frac_prevs, sort_unique.",
+        show_default=False,
+    ),
+]
+Dims = Annotated[
+    str | None, typer.Option(metavar="LIST", help="Dimensions: 4,6,8 or 2-14; all by default.", show_default=False)
+]
+Seeds = Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-9.")]
+SweptBy = Annotated[
+    SweepMethod,
+    typer.Option(**choosing(SweepMethod), show_default="sgd", help="sgd: the paper's recipe; fast: our optimiser."),
+]
+Gap = Annotated[
+    float | None, typer.Option(metavar="X", help="The gap of attention logits; 256 by default.", show_default=False)
+]
+Init = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X", help="Standard deviation of the random starts; for sgd 1/√D by default.", show_default=False
+    ),
+]
+Decay = Annotated[
+    float | None, typer.Option(metavar="X", help="Weight decay of sgd; 0.1 by default.", show_default=False)
+]
+Distinct = Annotated[bool, typer.Option("--distinct", help="Only inputs without repeated tokens.")]
+Lengths = Annotated[
+    str | None, typer.Option(metavar="LIST", help="Only inputs of these lengths: 3 or 1-5.", show_default=False)
+]
+Group = Annotated[int, typer.Option(min=1, metavar="N", help="Runs trained together; on a GPU use 1024 or more.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Repeat failed runs.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")]
+UseRay = Annotated[bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")]
+
+
 def sweep_programs(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the results.")],
-    programs: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Programs, separated by commas.", show_default=False)
-    ] = None,
-    studies: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="The paper's case studies, with its models and inputs: frac_prevs, sort_unique.",
-            show_default=False,
-        ),
-    ] = None,
-    dims: Annotated[
-        str | None,
-        typer.Option(metavar="LIST", help="Dimensions: 4,6,8 or 2-14; all by default.", show_default=False),
-    ] = None,
-    seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-9.")] = "0-4",
-    method: Annotated[
-        SweepMethod,
-        typer.Option(
-            parser=one_of(SweepMethod),
-            metavar=metavar(SweepMethod),
-            show_default="sgd",
-            help="sgd: the paper's recipe; fast: our optimiser.",
-        ),
-    ] = SweepMethod.sgd,
+    output: Folder,
+    programs: Programs = None,
+    studies: Studies = None,
+    dims: Dims = None,
+    seeds: Seeds = "0-4",
+    method: SweptBy = SweepMethod.sgd,
     steps: Steps = None,
-    gap: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="The gap of attention logits; 256 by default.", show_default=False),
-    ] = None,
-    init: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            help="Standard deviation of the random starts; for sgd 1/√D by default.",
-            show_default=False,
-        ),
-    ] = None,
-    decay: Annotated[
-        float | None, typer.Option(metavar="X", help="Weight decay of sgd; 0.1 by default.", show_default=False)
-    ] = None,
-    distinct: Annotated[bool, typer.Option("--distinct", help="Only inputs without repeated tokens.")] = False,
-    lengths: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Only inputs of these lengths: 3 or 1-5.", show_default=False)
-    ] = None,
+    gap: Gap = None,
+    init: Init = None,
+    decay: Decay = None,
+    distinct: Distinct = False,
+    lengths: Lengths = None,
     level: Level = 0,
     switched_on: With = None,
     switched_off: Without = None,
-    group: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Runs trained together; on a GPU use 1024 or more.")
-    ] = 64,
-    retry: Annotated[bool, typer.Option("--retry", help="Repeat failed runs.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
-    use_ray: Annotated[
-        bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")
-    ] = False,
+    group: Group = 64,
+    retry: Retry = False,
+    jobs: Jobs = 1,
+    use_ray: UseRay = False,
 ) -> None:
     """Compress programs to all --dims with all --seeds.
 
@@ -178,34 +190,17 @@ def sweep_programs(
 
     Example: tracr sweep --studies frac_prevs,sort_unique --dims 12 --seeds 0-4 --method fast -o results
     """
-    from tqdm import tqdm
-
-    from tracr.compress import all_inputs, sweep
+    from tracr.compress import sweep
     from tracr.workers import over_processes, over_ray
 
     if decay is not None and method is not SweepMethod.sgd:
         raise typer.BadParameter("only sgd has weight decay; leave out --decay", param_hint="--decay")
     models, inputs = _studies(studies, gap)
     choice = GivenOptions(level=level, passes=switches(switched_on, switched_off), gap=gap)
-    for name in _names(programs):
-        if name in models:
-            raise typer.BadParameter(f"{name} is in --programs and in --studies", param_hint="--programs")
-        models[name] = compiled(find(name), choice)
-        if distinct or lengths is not None:
-            chosen = None if lengths is None else numbers(lengths, "--lengths")
-            inputs[name] = all_inputs(models[name], lengths=chosen, distinct=distinct)
-    if not models:
-        raise typer.BadParameter("which programs? add --programs or --studies", param_hint="--programs")
+    chosen = None if lengths is None else numbers(lengths, "--lengths")
+    _add_programs(models, inputs, _names(programs), choice, chosen, distinct)
     crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
-    with crew as workers, tqdm(unit="run", leave=False, disable=None) as bar:
-
-        def progress(done: int, total: int, best: float) -> None:
-            if bar.total is None:
-                bar.reset(total)
-                bar.initial = bar.n = done
-            bar.set_postfix(loss=f"{best:.3g}", refresh=False)
-            bar.update(done - bar.n)
-
+    with crew as workers, _progress() as progress:
         swept = sweep(
             models,
             None if dims is None else numbers(dims, "--dims"),
@@ -226,6 +221,44 @@ def sweep_programs(
             f"{swept.failed:,} runs failed",
             hint='the columns "status" and "error" of the results say which and why; --retry repeats them',
         )
+
+
+def _add_programs(
+    models: dict[str, DesignedModel],
+    inputs: dict[str, Any],
+    names: Sequence[str],
+    choice: GivenOptions,
+    lengths: Sequence[int] | None,
+    distinct: bool,
+) -> None:
+    """Compile the programs, and choose their inputs if `lengths` or `distinct` is given."""
+    from tracr.compress import all_inputs
+
+    for name in names:
+        if name in models:
+            raise typer.BadParameter(f"{name} is in --programs and in --studies", param_hint="--programs")
+        models[name] = compiled(find(name), choice)
+        if distinct or lengths is not None:
+            inputs[name] = all_inputs(models[name], lengths=lengths, distinct=distinct)
+    if not models:
+        raise typer.BadParameter("which programs? add --programs or --studies", param_hint="--programs")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, float], None]]:
+    """A bar, as the function that a sweep calls with the runs done, all runs and the best loss."""
+    from tqdm import tqdm
+
+    with tqdm(unit="run", leave=False, disable=None) as bar:
+
+        def progress(done: int, total: int, best: float) -> None:
+            if bar.total is None:
+                bar.reset(total)
+                bar.initial = bar.n = done
+            bar.set_postfix(loss=f"{best:.3g}", refresh=False)
+            bar.update(done - bar.n)
+
+        yield progress
 
 
 def _names(text: str | None) -> list[str]:

@@ -20,8 +20,7 @@ from tracr.cli.options import (
     Vocab,
     With,
     Without,
-    metavar,
-    one_of,
+    choosing,
 )
 from tracr.cli.sources import DEFAULT_LENGTH, ZOO, Found, GivenOptions, compiled, find, input_of, switches, usual_input
 from tracr.cli.textual import defines, is_textual, read_module
@@ -64,8 +63,7 @@ def figure(
     kind: Annotated[
         FigureKind,
         typer.Option(
-            parser=one_of(FigureKind),
-            metavar=metavar(FigureKind),
+            **choosing(FigureKind),
             show_default="stream",
             help="stream: the residual stream after each sub-layer. attention: each head and its selector. "
             "graph: the program with the domain of each s-op. weights: the matrices with labelled rows and columns. "
@@ -75,8 +73,7 @@ def figure(
     rows: Annotated[
         Rows | None,
         typer.Option(
-            parser=one_of(Rows),
-            metavar=metavar(Rows),
+            **choosing(Rows),
             help="stream: all dimensions, or only those used (not always zero); auto: all up to 40.",
             show_default=False,
         ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tracr.cli.completion import among, case_words, listed
 from tracr.cli.options import Json, numbers, print_json
 from tracr.errors import TracrError
 
@@ -20,7 +21,12 @@ __all__ = ["list_cases", "list_dials", "list_methods", "list_realisations", "run
 def list_cases(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CASES", help="Names, tags, core, all, private:SEED:COUNT.", show_default=False),
+        typer.Argument(
+            metavar="CASES",
+            autocompletion=case_words,
+            help="Names, tags, core, all, private:SEED:COUNT.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -101,19 +107,36 @@ def list_dials(as_json: Json = False) -> None:
 def run_methods(
     methods: Annotated[
         str,
-        typer.Option(metavar="LIST", help="Methods, separated by commas (`tracr lab methods`), or FILE.py:FUNCTION."),
+        typer.Option(
+            metavar="LIST",
+            autocompletion=listed(among("tracr.lab.methods.registry", "METHODS")),
+            help="Methods, separated by commas (`tracr lab methods`), or FILE.py:FUNCTION.",
+        ),
     ],
     cases: Annotated[
         str,
-        typer.Option(metavar="LIST", help="Names of cases, tags, core, all, private:SEED:COUNT (`tracr lab cases`)."),
+        typer.Option(
+            metavar="LIST",
+            autocompletion=listed(case_words),
+            help="Names of cases, tags, core, all, private:SEED:COUNT (`tracr lab cases`).",
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the results.")],
     realisations: Annotated[
-        str, typer.Option(metavar="LIST", help="Realisations, with dials: compiled:gap=64 (`tracr lab realisations`).")
+        str,
+        typer.Option(
+            metavar="LIST",
+            autocompletion=listed(among("tracr.lab.realising", "REALISATIONS")),
+            help="Realisations, with dials: compiled:gap=64 (`tracr lab realisations`).",
+        ),
     ] = "compiled",
     dials: Annotated[
         str,
-        typer.Option(metavar="LIST", help="Dials, each for a few more realisations: gap,rotation (`tracr lab dials`)."),
+        typer.Option(
+            metavar="LIST",
+            autocompletion=listed(among("tracr.lab.dials", "DIALS")),
+            help="Dials, each for a few more realisations: gap,rotation (`tracr lab dials`).",
+        ),
     ] = "",
     seeds: Annotated[
         str, typer.Option(metavar="LIST", help="Seeds of realisations, pairs, methods: 0,1 or 0-3.")
@@ -123,12 +146,29 @@ def run_methods(
         int | None,
         typer.Option(min=0, metavar="N", help="The same pairs for all seeds, drawn with this one.", show_default=False),
     ] = None,
-    track: Annotated[str, typer.Option(metavar="TRACK", help="What methods are asked for: edges.")] = "edges",
+    track: Annotated[
+        str,
+        typer.Option(
+            metavar="TRACK",
+            autocompletion=among("tracr.lab.track", "TRACKS"),
+            help="What methods are asked for: edges.",
+        ),
+    ] = "edges",
     ablation: Annotated[
-        str, typer.Option(metavar="NAME", help="The ablation of the truth: resample, zero or mean.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=lambda: ["resample", "zero", "mean"],
+            help="The ablation of the truth: resample, zero or mean.",
+        ),
     ] = "resample",
     granularity: Annotated[
-        str, typer.Option(metavar="NAME", help="The granularity of truth and scores: qkv, head or component.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=among("tracr.ground_truth.data", "GRANULARITIES"),
+            help="The granularity of truth and scores: qkv, head or component.",
+        ),
     ] = "qkv",
     cache: Annotated[
         Path | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tracr.cli.options import Json, Level, metavar, one_of, print_json
+from tracr.cli.options import Json, Level, choosing, print_json
 from tracr.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ SubjectName = Annotated[
 ]
 AtGranularity = Annotated[
     ScoredGranularity,
-    typer.Option(parser=one_of(ScoredGranularity), metavar=metavar(ScoredGranularity), help="What the edges connect."),
+    typer.Option(**choosing(ScoredGranularity), help="What the edges connect."),
 ]
 
 
@@ -106,22 +106,18 @@ def score_submission(
     truth: Annotated[
         TruthKind | None,
         typer.Option(
-            parser=one_of(TruthKind),
-            metavar=metavar(TruthKind),
+            **choosing(TruthKind),
             help="Edges needed on pairs of inputs (the default, if there are pairs), or all edges of the model.",
             show_default=False,
         ),
     ] = None,
     pairs: Annotated[int, typer.Option(min=1, metavar="N", help="The number of pairs, of a case.")] = 64,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the pairs, of a case.")] = 0,
-    ablation: Annotated[
-        Ablated, typer.Option(parser=one_of(Ablated), metavar=metavar(Ablated), help="How edges are ablated.")
-    ] = Ablated.resample,
+    ablation: Annotated[Ablated, typer.Option(**choosing(Ablated), help="How edges are ablated.")] = Ablated.resample,
     by: Annotated[
         FoundBy | None,
         typer.Option(
-            parser=one_of(FoundBy),
-            metavar=metavar(FoundBy),
+            **choosing(FoundBy),
             help="Rank edges by score, or take the set of edges in the graph. By default the scores, if there are any.",
             show_default=False,
         ),

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from tracr.cli.completion import among, program_names, sops_of_file
 from tracr.errors import TracrError
 from tracr.spelling import did_you_mean
 
@@ -28,7 +29,7 @@ __all__ = [
     "Vocab",
     "With",
     "Without",
-    "metavar",
+    "choosing",
     "numbers",
     "one_of",
     "print_json",
@@ -42,6 +43,7 @@ TOKENS_HELP = (
     "The input, one word per token: 3 1 2. A single word can also be tokens separated by commas (3,1,2), a JSON list, "
     'or for a .rasp program a string of characters: hello. "" is the empty input.'
 )
+SWITCHES = among("tracr.ir.switches", "PASSES", "OPTIONS")
 TOKENS = {"ignore_unknown_options": True}  # allows -1 as a token; read_tokens refuses unknown tokens
 
 Choices = TypeVar("Choices", bound=Enum)
@@ -61,9 +63,10 @@ def one_of(choices: type[Choices]) -> Callable[[Any], Choices]:
     return read
 
 
-def metavar(choices: type[Enum]) -> str:
-    """The names of the choices, for --help."""
-    return "|".join(str(choice.value) for choice in choices)
+def choosing(choices: type[Enum]) -> dict[str, Any]:
+    """The settings of an option whose value is one of the choices."""
+    names = [str(choice.value) for choice in choices]
+    return {"parser": one_of(choices), "metavar": "|".join(names), "autocompletion": lambda: names}
 
 
 def _no_options(context: typer.Context, words: list[str] | None) -> list[str] | None:
@@ -118,7 +121,10 @@ def _passes(names: list[str] | None) -> list[str] | None:
     return names
 
 
-Program = Annotated[str, typer.Argument(metavar="PROGRAM", help=PROGRAM_HELP, show_default=False)]
+Program = Annotated[
+    str,
+    typer.Argument(metavar="PROGRAM", help=PROGRAM_HELP, autocompletion=program_names, show_default=False),
+]
 Tokens = Annotated[
     list[str] | None,
     typer.Argument(metavar="TOKENS", help=TOKENS_HELP, callback=_no_options, show_default=False),
@@ -131,7 +137,12 @@ Input = Annotated[
 ]
 Name = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The s-op of a .rasp file; by default the last one.", show_default=False),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=sops_of_file,
+        help="The s-op of a .rasp file; by default the last one.",
+        show_default=False,
+    ),
 ]
 Vocab = Annotated[
     str | None,
@@ -145,6 +156,7 @@ Dtype = Annotated[
     str | None,
     typer.Option(
         callback=_dtype,
+        autocompletion=among("tracr.craft.formats", "STORED"),
         metavar="FORMAT",
         help="The number format of weights and activations: float32 (the default), bfloat16 or float16.",
         show_default=False,
@@ -167,6 +179,7 @@ Level = Annotated[
     int | None,
     typer.Option(
         callback=_level,
+        autocompletion=among("tracr.ir.options", "LEVELS"),
         metavar="N",
         help="The optimisation level. 0: the paper's structure; 1: optimised (the default); 2: smallest.",
         show_default=False,
@@ -177,6 +190,7 @@ With = Annotated[
     typer.Option(
         "--with",
         callback=_passes,
+        autocompletion=SWITCHES,
         metavar="PASS",
         help="Switch a pass or an option on (`tracr passes`); may be repeated.",
         show_default=False,
@@ -187,6 +201,7 @@ Without = Annotated[
     typer.Option(
         "--without",
         callback=_passes,
+        autocompletion=SWITCHES,
         metavar="PASS",
         help="Switch a pass or an option off; may be repeated.",
         show_default=False,

@@ -21,8 +21,10 @@ def repl(
 ) -> None:
     """Write RASP interactively.
 
-    Every definition is shown on an example input. Type :help for the commands that compile, verify and draw
-    definitions.
+    Every definition is shown on an example input. Type :help for the commands that compile, verify, draw and save
+    definitions. Statements can also come from a pipe: the exit status is then 1 if one of them had an error.
+
+    Example: printf 'y = indices + 1;\\n:verify y\\n' | tracr repl
     """
     from tracr.cli.repl.console import interact
     from tracr.cli.repl.session import Session
@@ -32,7 +34,8 @@ def repl(
         if not file.is_file():
             raise InputError(f"there is no file {file}", hint="check the name")
         typer.echo(session.start_with(file))
-    interact(session)
+    if not interact(session):
+        raise typer.Exit(1)
 
 
 def fmt(

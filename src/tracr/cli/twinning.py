@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from tracr.cli.completion import program_names
 from tracr.cli.inputs import read_vocabulary
 from tracr.cli.options import PROGRAM_HELP, Causal, MaxLen, MaxMemory, Name, Vocab, numbers
 from tracr.cli.sources import ZOO, Found, GivenOptions, compiled, find
@@ -27,7 +28,12 @@ __all__ = ["twin"]
 def twin(
     programs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PROGRAM", help=f"{PROGRAM_HELP} Also the programs of the zoo.", show_default=False),
+        typer.Argument(
+            metavar="PROGRAM",
+            help=f"{PROGRAM_HELP} Also the programs of the zoo.",
+            autocompletion=program_names,
+            show_default=False,
+        ),
     ] = None,
     *,
     output: Annotated[
@@ -49,7 +55,12 @@ def twin(
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="The most training steps.")] = 20_000,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Interventions per step.")] = 512,
     start: Annotated[
-        str, typer.Option(metavar="NAME", help="The first weights: random, or compiled (rotated into the width).")
+        str,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=lambda: ["random", "compiled"],
+            help="The first weights: random, or compiled (rotated into the width).",
+        ),
     ] = "random",
     name: Name = None,
     vocab: Vocab = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tracr.cli.completion import among, zoo_tags
 from tracr.cli.options import Json
 
 if TYPE_CHECKING:
@@ -16,9 +17,15 @@ __all__ = ["list_zoo"]
 
 
 def list_zoo(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this program.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", autocompletion=among("tracr.zoo", "ENTRIES"), help="Show this program.", show_default=False
+        ),
+    ] = None,
     tag: Annotated[
-        str | None, typer.Option(metavar="TAG", help="Only programs with this tag.", show_default=False)
+        str | None,
+        typer.Option(metavar="TAG", autocompletion=zoo_tags, help="Only programs with this tag.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -19,7 +19,8 @@ is at least 2**k in size is a multiple of 2**(k+1-p).
 
 **Exact sums.** If all terms of a sum are multiples of g, and their absolute values add up to at most 2**24 g, every
 partial sum fits into float32. Then the sum is exact in any order, and if it is at most 2**p g, nothing is rounded. Sums
-of one-hot codes, scores that are multiples of 256, and the neurons of a staircase (`craft/mlps.py`) are of this kind.
+of one-hot codes, scores that are multiples of 256, and the neurons of a staircase (`craft/staircases.py`) are of this
+kind.
 
 **Other sums** of k terms x_i w_i have an error of k 2**-24 times the sum of |x_i w_i|, plus the last rounding. Errors
 e_i of the x_i add the sum of e_i |w_i|.
@@ -31,9 +32,9 @@ a score, and an error E of the maximum, change the exponential by a factor of at
 weight by this factor, by the same factor of the sum, and by the roundings.
 
 **MLP.** Neurons whose sign is certain are linear. An error of their inputs passes through all of them together, by the
-matrix W_in W_out of the neurons that are on: on a plateau of a staircase (`craft/mlps.py`) it cancels. In the stream
-after the MLP it passes by 1 + W_in W_out: where neurons clear a slot, its error vanishes. Neurons of uncertain sign
-pass on at most their own error, because relu does not increase distances.
+matrix W_in W_out of the neurons that are on: on a plateau of a staircase (`craft/staircases.py`) it cancels. In the
+stream after the MLP it passes by 1 + W_in W_out: where neurons clear a slot, its error vanishes. Neurons of uncertain
+sign pass on at most their own error, because relu does not increase distances.
 
 If a number may be larger than the format's largest, or an error is huge, nothing is proved for the input: the error of
 its logits is infinite.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ class Checkpoint:
 
     def write(self, state: State) -> None:
         """Write the state."""
-        leaves = jax.tree.leaves((state.weights, state.optimiser, state.shares))
+        leaves = jax.tree.leaves(_arrays(state))
         arrays = {f"{number:05d}": np.ascontiguousarray(leaf) for number, leaf in enumerate(leaves)}
         settings = json.dumps({"settings": self.settings, "done": state.done}).encode()
         write_folder(self.folder, {SETTINGS: settings, ARRAYS: safetensors.numpy.save(arrays)})
@@ -86,9 +86,13 @@ class Checkpoint:
             raise
         except Exception as error:
             raise FormatError(f"{ARRAYS} is not a safetensors file: {error}", hint="delete the folder") from None
-        leaves, shape = jax.tree.flatten((start.weights, start.optimiser, start.shares))
+        leaves, shape = jax.tree.flatten(_arrays(start))
         read: list[Any] = [arrays.get(f"{number:05d}") for number in range(len(leaves))]
         if any(array is None or array.shape != np.shape(leaf) for array, leaf in zip(read, leaves, strict=True)):
             raise FormatError(f"{ARRAYS} is not the state of this run", hint="delete the folder to train again")
-        weights, optimiser, shares = jax.tree.unflatten(shape, read)
-        return State(weights, optimiser, shares, done)
+        return State(done=done, **jax.tree.unflatten(shape, read))
+
+
+def _arrays(state: State) -> dict[str, Any]:
+    """All of a state but the steps done."""
+    return {field.name: getattr(state, field.name) for field in fields(state) if field.name != "done"}

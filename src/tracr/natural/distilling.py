@@ -93,31 +93,52 @@ def twins(
     Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
-    recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), [int(seed) for seed in seeds]
-    if not seeds:
-        raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
-    if min(seeds) < 0:
-        raise TracrError(f"{min(seeds)} is no seed", hint="seeds are 0, 1, 2, ...")
+    recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), _checked(seeds)
     check_start(start, model, architecture)
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
     school = School.of(model, architecture, data)
     trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, recipe)
-    keys = jax.vmap(jax.random.key)(np.array(seeds))
     state = trainer.begin(start_of(start, model, architecture, school.inputs, seeds, school.sizes))
-    state = state if kept is None else kept.read(state)
-    found: dict[int, TwinModel] = {}
-    while state.done < recipe.steps and len(found) < len(seeds):
+    return _trained(school, trainer, state if kept is None else kept.read(state), seeds, kept, progress)
+
+
+def _checked(seeds: Sequence[int]) -> list[int]:
+    """The seeds, or an error if there is none or a negative one."""
+    found = [int(seed) for seed in seeds]
+    if not found:
+        raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
+    if min(found) < 0:
+        raise TracrError(f"{min(found)} is no seed", hint="seeds are 0, 1, 2, ...")
+    return found
+
+
+def _trained(
+    school: School,
+    trainer: Trainer,
+    state: State,
+    seeds: Sequence[int],
+    kept: Checkpoint | None,
+    progress: Callable[[Progress], None] | None,
+) -> list[TwinModel]:
+    """The twins after training: in rounds, until all are admitted or all steps are done.
+
+    A twin keeps the weights with which it was admitted. A state is written after its admissions, so that a run killed
+    at any moment continues with the admissions of the last round written.
+    """
+    keys, steps = jax.vmap(jax.random.key)(np.array(seeds)), trainer.recipe.steps
+    found = {place: school.twin(state, place, seeds[place]) for place in np.flatnonzero(state.admitted_after).tolist()}
+    while state.done < steps and len(found) < len(seeds):
         state, losses = trainer.train(state, keys)
         missed = school.missed(state.weights)
         state = trainer.weighed(state, missed)
-        if kept is not None:
-            kept.write(state)
         for place in np.flatnonzero(missed.max(axis=1) <= NEARLY).tolist():
             if place not in found and (one := school.twin(state, place, seeds[place])).admitted:
-                found[place] = one
+                found[place], state = one, state.admit(place)
+        if kept is not None:
+            kept.write(state)
         if progress is not None:
             worst = (1 - missed.max(axis=1)).tolist()
-            progress(Progress(state.done, recipe.steps, tuple(losses.tolist()), tuple(worst), tuple(sorted(found))))
+            progress(Progress(state.done, steps, tuple(losses.tolist()), tuple(worst), tuple(sorted(found))))
     return [found.get(place) or school.twin(state, place, seed) for place, seed in enumerate(seeds)]
 
 
@@ -188,7 +209,7 @@ class School:
         )
 
     def twin(self, state: State, place: int, seed: int) -> TwinModel:
-        """The twin of one seed in its present state, measured."""
-        weights = jax.tree.map(lambda array: array[place], state.weights)
+        """The twin of one seed, as it was admitted or else is now, measured."""
+        weights, steps = state.weights_of(place)
         parameters = Parameters.of({name: np.asarray(array) for name, array in weights.items()})
-        return TwinModel(self.model, self.architecture, parameters, self.admission(weights), seed, state.done)
+        return TwinModel(self.model, self.architecture, parameters, self.admission(weights), seed, steps)

@@ -1,9 +1,10 @@
-"""The exports that twins and learned models share: they check the arguments, and the extra library is installed."""
+"""The exports that twins and learned models share: they check the arguments, and that the library is installed."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
 
 from tracr.adapters import adapter
 from tracr.arguments import flag
@@ -11,8 +12,15 @@ from tracr.arguments import flag
 __all__ = ["TrainedExports"]
 
 
-class TrainedExports(ABC):
-    """Methods that give a trained model in other frameworks."""
+class TrainedExports:
+    """Methods that save a trained model, and give it in other frameworks."""
+
+    PACKAGE: ClassVar[str]
+    """The package with the modules saving, in_torch and in_transformer_lens for this kind of model."""
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model with its compiled model as a folder of safetensors and JSON; `tracr.load` reads it back."""
+        self._module("saving").save(self, folder, overwrite=overwrite)
 
     def to_torch(
         self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
@@ -23,7 +31,8 @@ class TrainedExports(ABC):
         than float32 is refused, unless `check` is off: trained models are measured in float32.
         """
         adapter("torch")  # its error says how to install torch
-        return self._in_torch(dtype, device, flag("trainable", trainable), flag("check", check))
+        flags = flag("trainable", trainable), flag("check", check)
+        return self._module("in_torch").to_torch(self, dtype, device, *flags)
 
     def to_transformer_lens(
         self,
@@ -41,12 +50,9 @@ class TrainedExports(ABC):
         """
         adapter("transformer_lens")  # its error says how to install TransformerLens
         flags = flag("trainable", trainable), flag("check", check)
-        return self._in_transformer_lens(flag("bridge", bridge), dtype, device, *flags)
+        made = self._module("in_transformer_lens").to_transformer_lens
+        return made(self, flag("bridge", bridge), dtype, device, *flags)
 
-    @abstractmethod
-    def _in_torch(self, dtype: Any, device: Any, trainable: bool, check: bool) -> Any:
-        """The model in torch."""
-
-    @abstractmethod
-    def _in_transformer_lens(self, bridge: bool, dtype: Any, device: Any, trainable: bool, check: bool) -> Any:
-        """The model in TransformerLens."""
+    def _module(self, name: str) -> Any:
+        """A module of the package, imported only when it is used: it needs a library."""
+        return import_module(f"{self.PACKAGE}.{name}")

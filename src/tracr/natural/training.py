@@ -57,12 +57,34 @@ class TwinRecipe:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """All seeds in training: weights and optimiser state with a leading axis of seeds, and how many steps are done."""
+    """All seeds in training: weights and optimiser state with a leading axis of seeds, and how many steps are done.
+
+    Everything that the result depends on is here, so that a run continued from a checkpoint ends like a whole one.
+    """
 
     weights: Tree
     optimiser: Any
     shares: Array
     done: int
+    admitted: Tree
+    """The weights of each admitted seed when it was admitted; of the others, anything."""
+    admitted_after: Array
+    """The steps that were done when each seed was admitted, 0 if it is not admitted."""
+
+    def admit(self, place: int) -> State:
+        """The state with one more admitted seed."""
+        admitted = {name: np.array(array) for name, array in self.admitted.items()}
+        for name, array in admitted.items():
+            array[place] = self.weights[name][place]
+        after = self.admitted_after.copy()
+        after[place] = self.done
+        return replace(self, admitted=admitted, admitted_after=after)
+
+    def weights_of(self, place: int) -> tuple[Tree, int]:
+        """The weights of a seed, when it was admitted or else now, and the steps done then."""
+        after = int(self.admitted_after[place])
+        weights = self.admitted if after else self.weights
+        return {name: array[place] for name, array in weights.items()}, after or self.done
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +112,8 @@ class Trainer:
         """The state before the first step."""
         seeds = len(weights["unembed.W_U"])
         shares = np.stack([self._shares(np.zeros(len(self.wired)))] * seeds)
-        return State(weights, jax.jit(jax.vmap(self.optimiser.init))(weights), shares, 0)
+        optimiser = jax.jit(jax.vmap(self.optimiser.init))(weights)
+        return State(weights, optimiser, shares, 0, weights, np.zeros(seeds, dtype=np.int64))
 
     def _shares(self, missed: Array) -> Array:
         """How often each site is drawn."""
@@ -111,7 +134,7 @@ class Trainer:
         weights, optimiser, losses = self._round(
             state.weights, state.optimiser, self._lessons, shares, keys, state.done, size
         )
-        return State(weights, optimiser, state.shares, state.done + size), np.asarray(losses)
+        return replace(state, weights=weights, optimiser=optimiser, done=state.done + size), np.asarray(losses)
 
     def weighed(self, state: State, missed: Array) -> State:
         """The state with shares set by the error rate of each seed at each site, [seed, site]."""

@@ -39,6 +39,8 @@ class TwinModel(TrainedExports):
     teacher's mechanism with those measurements. Variables have no known directions in a twin.
     """
 
+    PACKAGE = "tracr.natural"
+
     teacher: CompiledModel
     architecture: Architecture
     parameters: Parameters = field(repr=False)
@@ -132,23 +134,7 @@ class TwinModel(TrainedExports):
         """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
         return self.teacher.values(logits, ids)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the twin with its teacher as a folder of safetensors and JSON; `tracr.load` reads it back."""
-        from tracr.natural.saving import save  # imported only when used: needs safetensors
-
-        save(self, folder, overwrite=overwrite)
-
     # Other frameworks
-
-    def _in_torch(self, *options: Any) -> Any:
-        from tracr.natural.in_torch import to_torch
-
-        return to_torch(self, *options)
-
-    def _in_transformer_lens(self, *options: Any) -> Any:
-        from tracr.natural.in_transformer_lens import to_transformer_lens
-
-        return to_transformer_lens(self, *options)
 
     def to_jax(self, *, dtype: Any = np.float32, check: bool = True) -> tuple[Any, dict[str, Any]]:
         """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.

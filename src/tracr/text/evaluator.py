@@ -16,6 +16,7 @@ from tracr.rasp.interpreter import evaluate
 from tracr.rasp.traversal import topological
 from tracr.text import operators, syntax
 from tracr.text.operations import Kept
+from tracr.text.parser import FUNCTIONS
 from tracr.text.places import Place, Source, Span
 from tracr.text.scope import NOTHING, STEPS, VALUES, Allowance, Function, Native, Scope
 from tracr.text.values import Items, Misfit, Result, describe, is_atom, size_of
@@ -133,8 +134,8 @@ class Evaluator:
 
     def advice_on(self, name: str) -> str:
         """A hint for a name that is not defined."""
-        close = difflib.get_close_matches(name, [known for names in self.names_in_sight() for known in names], 1)
-        if close:
+        known = [*FUNCTIONS, *(known for names in self.names_in_sight() for known in names)]
+        if close := difflib.get_close_matches(name, known, 1):
             return f"did you mean {close[0]}?"
         if self.caller is None:
             return ""

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from tracr.errors import SourceError
 from tracr.extras import need
+from tracr.spelling import did_you_mean
 from tracr.text import syntax
 from tracr.text.places import Source, Span
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
-__all__ = ["RESERVED", "UnfinishedError", "read", "read_expression"]
+__all__ = ["FUNCTIONS", "RESERVED", "UnfinishedError", "read", "read_expression"]
 
 LONGEST_SOURCE = 100_000  # characters
 DEEPEST = 100  # nested brackets and operators
 LINE_STATEMENTS = ("_SET", "_SHOW", "_EXAMPLES", "_FULL", "_EXIT", "KIND")
 COMMANDS = ("set", "show", "examples", "selector", "load", "draw", "exit", "quit")
 RESERVED = (*COMMANDS, "def", "return", "for", "in", "if", "else", "not", "and", "or", "round", "indicator")
+FUNCTIONS = ("select", "aggregate", "range", "zip", "len")  # of the grammar; the library defines the others
 OPEN = {"(": ")", "[": "]", "{": "}"}
 WORDS = re.compile(r'"[^"\n]*"|#[^\n]*|\w+|\S')
 
@@ -355,6 +357,8 @@ ADVICE_ON = {
 def _advice(text: str, before: list[re.Match[str]], expected: set[str]) -> str:
     """A hint that says what to write instead, for common mistakes."""
     last = before[-1][0] if before else ""
+    if misspelt := _misspelt(text, before):
+        return misspelt
     if text.startswith('"'):
         return 'a string is written "...", on one line and without a " inside; there are no escapes'
     if text == "=" and last in RESERVED:
@@ -372,3 +376,25 @@ def _advice(text: str, before: list[re.Match[str]], expected: set[str]) -> str:
     if "SEMICOLON" in expected:
         return "if a statement ends before it, put a ; there"
     return ""
+
+
+def _misspelt(text: str, before: list[re.Match[str]]) -> str:
+    """A question if a word of the language is misspelt here: the word before, the word itself, or `select`.
+
+    A comparison is allowed only in `select`. A word that occurs earlier in the text is taken for a name.
+    """
+    words = [word[0] for word in before]
+    if text not in ("=", "!", "<", ">"):
+        return _meant(words, RESERVED) or _meant([*words, text], RESERVED)
+    bracket = _never_closed(before)
+    if bracket is None or bracket[0] != "(":
+        return ""
+    return _meant([word[0] for word in before if word.end() <= bracket.start()], ("select",))
+
+
+def _meant(words: list[str], known: tuple[str, ...]) -> str:
+    """A question if the last word differs little from a known one, by at most one letter more or less."""
+    word = words[-1] if words else ""
+    if words.count(word) != 1 or word in RESERVED or len(word) < 2 or not word.isidentifier():
+        return ""
+    return did_you_mean(word, [other for other in known if abs(len(other) - len(word)) <= 1])

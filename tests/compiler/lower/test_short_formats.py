@@ -18,8 +18,8 @@ from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
 from tracr.craft.formats import SHORT
 from tracr.craft.linear import ONE, read_number
-from tracr.craft.mlps import TooClose, cell_staircase
 from tracr.craft.numerics import Noise
+from tracr.craft.staircases import TooClose, cell_staircase
 from tracr.craft.variables import NUMBER, Variable
 from tracr.ir.options import Options
 from tracr.rasp import programs, rasp

@@ -1,8 +1,7 @@
-"""The commands that begin with a colon: they compile, run, verify and draw definitions."""
+"""The commands that begin with a colon: they compile, run, verify, draw and save definitions."""
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,31 +10,36 @@ from typing import TYPE_CHECKING, Any
 import tracr
 from tracr.cli.description import in_short, parts
 from tracr.cli.inputs import read_vocabulary
-from tracr.errors import InputError, SourceError, TracrWarning
-from tracr.rasp.attention import Selector
+from tracr.cli.repl.files import Notebook, drawn, file_name, write_new
+from tracr.cli.repl.learning import learn
+from tracr.cli.repl.words import CommandWords
+from tracr.errors import InputError, TracrError, TracrWarning
+from tracr.ir.options import LEVELS
 from tracr.rasp.elementwise import SOp
-from tracr.text.drawing import Drawing, draw
-from tracr.text.evaluator import sequence_of
-from tracr.text.parser import read_expression
-from tracr.text.places import Source
+from tracr.spelling import did_you_mean
+from tracr.text.drawing import draw
 from tracr.text.printer import to_rasp
 from tracr.text.runner import Runner
-from tracr.text.values import Misfit, printed
+from tracr.text.values import printed
 from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["COMMANDS", "Commands", "saved"]
+__all__ = ["COMMANDS", "Commands"]
 
 COMMANDS = {
     ":compile": ":compile x            compile x and print the size of the model",
     ":run": ':run x "abc"          run the compiled x and the interpreter',
     ":verify": ":verify x             compare the compiled x with the interpreter",
     ":info": ":info x               print layers, heads and dimensions of the compiled x",
-    ":draw": ':draw x ["abc"]       draw x on an input into x.svg',
+    ":draw": ':draw x "abc" x.svg   draw x on an input; by default the example, into x.svg',
+    ":explore": ':explore x "abc"      write the page that shows the compiled x, by default x.html',
     ":vocab": ":vocab abc 8          set the tokens and the longest input to compile for (default: the example)",
+    ":level": ":level 2              set the optimisation level to compile with: 0, 1 (the default) or 2",
     ":print": ":print x              print the program of x as text",
+    ":save": ":save x folder        save the compiled x; x.rasp instead of folder: its program; all.rasp alone: all",
+    ":learn": ":learn 3 x            check x as an answer to puzzle 3; :learn 3 shows it, :learn lists the puzzles",
     ":help": ":help                 print this list",
     ":quit": ":quit                 leave",
 }
@@ -44,30 +48,36 @@ COMMANDS = {
 class Commands:
     """Runs commands on the names of a session; a compiled model is kept until its name is redefined."""
 
-    def __init__(self, runner: Runner) -> None:
-        self.runner = runner
+    def __init__(self, runner: Runner, notebook: Notebook) -> None:
+        self.runner, self.notebook = runner, notebook
         self.vocab: list[Value] | None = None
         self.length: int | None = None
-        self._models: dict[tuple[SOp, tuple[Value, ...], int], CompiledModel] = {}
-
-    def run(self, line: str) -> str:
-        """The answer to a command."""
-        word, _, rest = line.strip().partition(" ")
-        if word not in COMMANDS:
-            raise InputError(f"there is no command {word}", hint=f"the commands are {' '.join(COMMANDS)}")
-        methods: dict[str, Callable[[str], str]] = {
+        self.level = 1
+        self._models: dict[tuple[SOp, tuple[Value, ...], int, int], CompiledModel] = {}
+        self._methods: dict[str, Callable[[CommandWords], str]] = {
             ":compile": self.compile,
             ":run": self.run_model,
             ":verify": self.verify,
             ":info": self.info,
             ":draw": self.draw,
+            ":explore": self.explore,
             ":vocab": self.vocabulary,
+            ":level": self.set_level,
             ":print": self.printed,
+            ":save": self.save,
+            ":learn": learn,
             ":help": self.help,
         }
-        return methods[word](rest.strip())
 
-    def help(self, rest: str) -> str:
+    def run(self, line: str) -> str:
+        """The answer to a command."""
+        word, _, rest = line.strip().partition(" ")
+        if word not in self._methods:
+            known = f"the commands are {' '.join(COMMANDS)}"
+            raise InputError(f"there is no command {word}", hint=did_you_mean(word, COMMANDS, known))
+        return self._methods[word](CommandWords(self.runner, rest.strip()))
+
+    def help(self, words: CommandWords) -> str:
         """The list of commands."""
         return "\n".join(
             [
@@ -77,30 +87,6 @@ class Commands:
             ]
         )
 
-    def named(self, rest: str) -> tuple[SOp | Selector, str]:
-        """The expression that a command names, and the rest of the line."""
-        name, _, more = rest.partition(" ")
-        if not name:
-            raise InputError("the command needs an s-op", hint="type its name after the command")
-        source = Source(name, "<repl>")
-        value = self.runner.evaluator(source).value(read_expression(source))
-        if not isinstance(value, SOp | Selector):
-            raise InputError(f"{name} is not an s-op", hint="name an s-op")
-        return value, more.strip()
-
-    def given(self, text: str, value: object) -> list[Any]:
-        """The input typed, or the example."""
-        if not text:
-            return list(self.runner.settings.example(value))
-        if text[0] in '"[':
-            source = Source(text, "<repl>")
-            try:
-                return sequence_of(self.runner.evaluator(source).value(read_expression(source)))
-            except Misfit as misfit:
-                raise SourceError(misfit.what, hint=misfit.hint) from None
-        words = shlex.split(text)
-        return list(words[0]) if len(words) == 1 else list(words)
-
     def model(self, value: object, tokens: list[Any]) -> CompiledModel:
         """The model of an s-op, for the vocabulary of :vocab, else for the tokens of the example and the input."""
         if not isinstance(value, SOp):
@@ -108,67 +94,87 @@ class Commands:
         example = list(self.runner.settings.sop_example)
         vocab = tuple(dict.fromkeys(self.vocab or [*example, *tokens]))
         length = self.length or max(len(example), len(tokens))
-        key = (value, vocab, length)
+        key = (value, vocab, length, self.level)
         if key not in self._models:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TracrWarning)
-                self._models[key] = tracr.compile(value, vocab, length)
+                self._models[key] = tracr.compile(value, vocab, length, level=self.level)
         return self._models[key]
 
-    def compile(self, rest: str) -> str:
+    def compile(self, words: CommandWords) -> str:
         """`:compile x`."""
-        value, _ = self.named(rest)
-        model = self.model(value, [])
+        model = self.model(words.value, [])
         lines = [f"{model!r}", f"for up to {model.program.lengths[1]} of {_shown(model.options.vocab)}"]
         return "\n".join([*lines, *(f"warning: {warning}" for warning in model.program.warnings)])
 
-    def run_model(self, rest: str) -> str:
+    def run_model(self, words: CommandWords) -> str:
         """`:run x "abc"`."""
-        value, text = self.named(rest)
-        tokens = self.given(text, value)
+        value, tokens = words.value, words.given
         model = self.model(value, tokens)
         output = model(tokens)
         return f"model        {printed(output)}\ninterpreter  {printed(value(tokens))}"
 
-    def verify(self, rest: str) -> str:
+    def verify(self, words: CommandWords) -> str:
         """`:verify x`."""
-        value, _ = self.named(rest)
-        return str(self.model(value, []).verify(20_000))
+        report = self.model(words.value, []).verify(20_000)
+        if not report:
+            raise TracrError(str(report))
+        return str(report)
 
-    def info(self, rest: str) -> str:
+    def info(self, words: CommandWords) -> str:
         """`:info x`."""
-        value, _ = self.named(rest)
-        model = self.model(value, [])
+        model = self.model(words.value, [])
         heads = max((one.place + 1 for one in model.schedule.heads()), default=0)
         lines = [in_short(model), f"up to {heads} heads in a layer, for up to {model.program.lengths[1]} tokens"]
         return "\n".join([*lines, *(f"  {part.where}: {part.computes}" for part in parts(model))])
 
-    def draw(self, rest: str) -> str:
-        """`:draw x "abc"`."""
-        value, text = self.named(rest)
-        return saved(draw(value, self.given(text, value)), rest.partition(" ")[0])
+    def draw(self, words: CommandWords) -> str:
+        """`:draw x "abc" x.svg`."""
+        return drawn(draw(words.value, words.given), words.file or file_name(words.name, ".svg"))
 
-    def vocabulary(self, rest: str) -> str:
+    def explore(self, words: CommandWords) -> str:
+        """`:explore x "abc" x.html`."""
+        path = words.file or file_name(words.name, ".html")
+        if path.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"{path} does not end in .html", hint=f"name it {path.with_suffix('.html')}")
+        tokens = words.given
+        page = self.model(words.value, tokens).explore(tokens, name=words.name).save(path)
+        return f"written to {page}, open it in any browser"
+
+    def vocabulary(self, words: CommandWords) -> str:
         """`:vocab abc 8`."""
-        words = rest.split()
-        if words and words[-1].isdecimal() and len(words) > 1:
-            self.length = int(words.pop())
-        if words:
-            self.vocab = read_vocabulary(words[0])
+        given = words.text.split()
+        if given and given[-1].isdecimal() and len(given) > 1:
+            self.length = int(given.pop())
+        if given:
+            self.vocab = read_vocabulary(given[0])
         example = list(self.runner.settings.sop_example)
         vocab = self.vocab or list(dict.fromkeys(example))
         return f"up to {self.length or len(example)} of {_shown(vocab)}"
 
-    def printed(self, rest: str) -> str:
+    def set_level(self, words: CommandWords) -> str:
+        """`:level 2`."""
+        levels = {str(level): level for level in LEVELS}
+        if words.text and words.text not in levels:
+            raise InputError(f"there is no level {words.text}", hint=f"the levels are {', '.join(levels)}")
+        self.level = levels.get(words.text, self.level)
+        return f"compiling at level {self.level}"
+
+    def printed(self, words: CommandWords) -> str:
         """`:print x`."""
-        value, _ = self.named(rest)
-        return to_rasp(value)
+        return to_rasp(words.value)
 
-
-def saved(drawing: Drawing, name: str) -> str:
-    """Write a drawing to a file named after its expression."""
-    safe = "".join(character for character in name if character.isalnum() or character in "_-") or "drawing"
-    return f"drawn into {drawing.save(Path(f'{safe}.svg'))}"
+    def save(self, words: CommandWords) -> str:
+        """`:save x folder`, `:save x x.rasp`, or `:save all.rasp`."""
+        name, target = words.name, words.rest.strip('"')
+        if not target and name.strip('"').endswith(".rasp"):
+            return self.notebook.save(Path(name.strip('"')))
+        value = words.value
+        if target.endswith(".rasp"):
+            return write_new(Path(target), to_rasp(value), self.notebook.written)
+        folder = Path(target) if target else file_name(name, "")
+        self.model(value, []).save(folder)
+        return f"saved in {folder}; tracr.load({str(folder)!r}) reads it"
 
 
 def _shown(vocab: Any) -> str:

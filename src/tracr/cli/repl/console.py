@@ -12,7 +12,7 @@ from typing import Any
 from tracr.cli.repl.commands import COMMANDS
 from tracr.cli.repl.session import Session
 from tracr.extras import need
-from tracr.text.parser import RESERVED
+from tracr.text.parser import FUNCTIONS, RESERVED
 
 __all__ = ["interact"]
 
@@ -21,7 +21,7 @@ COLOURS = re.compile(
     r'(?P<comment>#.*)|(?P<string>"[^"\n]*"?)|(?P<number>\b\d+(\.\d*)?\b)|(?P<command>^:\w+)|(?P<word>[^\W\d]\w*)'
     r"|(?P<operator>[-+*/%^<>=!]+)"
 )
-BUILT_IN = {"select", "aggregate", "range", "zip", "len", "tokens", "indices", "length", "True", "False"}
+BUILT_IN = {*FUNCTIONS, "tokens", "indices", "length", "True", "False"}
 STYLE = {
     "comment": "#6e7781 italic",
     "string": "#0a7d34",
@@ -33,13 +33,14 @@ STYLE = {
 }
 
 
-def interact(session: Session) -> None:
-    """Read, run and print until the input ends."""
+def interact(session: Session) -> bool:
+    """Read, run and print until the input ends; false if the input was not a terminal and had an error."""
     if sys.stdin.isatty():
         print(session.banner)
         _terminal(session)
-    else:
-        _lines(session, sys.stdin)
+        return True
+    _lines(session, sys.stdin)
+    return not session.failed
 
 
 def _lines(session: Session, lines: Iterable[str]) -> None:

@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 from tracr.cli.repl import show
-from tracr.cli.repl.commands import Commands, saved
+from tracr.cli.repl.commands import Commands
+from tracr.cli.repl.files import Notebook, drawn, file_name
 from tracr.errors import Diagnostic, SourceError, TracrError
 from tracr.text import syntax
 from tracr.text.library import CONSTANTS, library
-from tracr.text.parser import RESERVED, UnfinishedError, read
+from tracr.text.parser import FUNCTIONS, RESERVED, UnfinishedError, read
 from tracr.text.places import Source
 from tracr.text.runner import Event, Runner, read_file
 from tracr.text.scope import STEPS
@@ -27,8 +28,9 @@ class Session:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.runner = Runner((folder or Path(),), notify=self._warn)
-        self.commands = Commands(self.runner)
-        self.over = False
+        self.notebook = Notebook()
+        self.commands = Commands(self.runner, self.notebook)
+        self.over, self.failed = False, False
         self._output: list[str] = []
 
     @property
@@ -39,7 +41,7 @@ class Session:
     def words(self) -> list[str]:
         """The words that completion offers."""
         own = [*self.runner.names, *library(), *CONSTANTS]
-        return sorted({*own, *RESERVED, "select", "aggregate", "range", "zip", "len", "example", "s-op", "selector"})
+        return sorted({*own, *RESERVED, *FUNCTIONS, "example", "s-op", "selector"})
 
     # completeness
 
@@ -77,10 +79,17 @@ class Session:
         """Run a file first."""
         self._output = []
         self.runner.files.folders = tuple(dict.fromkeys((path.parent, *self.runner.files.folders)))
+        events: list[Event] = []
         try:
-            events = list(self.runner.run(read_file(path)))
+            source = read_file(path)
+            for statement in read(source):
+                if isinstance(statement, syntax.Leave):
+                    break
+                events += self.runner.step(source, statement)
+                self.notebook.add(source, statement)
         except TracrError as error:
-            return str(error)
+            self._fail(error)
+            return "\n".join(self._output)
         names = [event.name for event in events if event.what == "value" and event.name]
         self._output.append(f"{path} defines {', '.join(dict.fromkeys(names)) or 'functions only'}")
         return "\n".join(self._output)
@@ -92,7 +101,7 @@ class Session:
         try:
             self._output.append(self.commands.run(text))
         except (TracrError, OSError) as error:
-            self._output.append(str(error))
+            self._fail(error)
 
     def _run(self, source: Source) -> None:
         try:
@@ -108,7 +117,7 @@ class Session:
         while here < len(lines) and not self.over:
             count, found = _first_piece(lines, here, source.name)
             if isinstance(found, SourceError):
-                self._output.append(str(found))
+                self._fail(found)
                 here += _lines_of_broken(lines[here:])
             else:
                 self._run_statements(*found)
@@ -122,20 +131,26 @@ class Session:
             try:
                 events = self.runner.step(source, statement)
                 self._output += [self._told(event) for event in events]
+                self.notebook.add(source, statement)
             except (TracrError, OSError) as error:
-                self._output.append(str(error))
+                self._fail(error)
             if isinstance(statement, syntax.Definition) and statement.name in self.runner.names:
                 self._output.append(show.definition(self.runner, self.runner.names[statement.name]))
 
     def _told(self, event: Event) -> str:
         if event.what == "draw":
-            return saved(event.value, event.value.plan.title.partition("(")[0])
+            return drawn(event.value, file_name(event.value.plan.title.partition("(")[0], ".svg"))
         if event.what == "example":
             settings = self.runner.settings
             lines = [f"\ts-op example: {literal(settings.sop_example)}"] * (event.name != "selector")
             lines += [f"\tselector example: {literal(settings.selector_example)}"] * (event.name != "s-op")
             return "\n".join(lines)
         return show.definition(self.runner, event.value, event.name)
+
+    def _fail(self, error: Exception) -> None:
+        """Report an error; a session with an error fails as a script."""
+        self.failed = True
+        self._output.append(str(error))
 
     def _warn(self, warning: Diagnostic) -> None:
         self._output.append(f"warning: {warning}")

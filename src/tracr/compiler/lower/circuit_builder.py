@@ -17,7 +17,8 @@ from tracr.compiler.program.linear_tables import chosen_sums
 from tracr.compiler.program.matching import tolerances
 from tracr.compiler.selectors.head_plans import Plan, Reader, choose_plan
 from tracr.craft.linear import LinearMap, NumberRead, read_bits, read_code, read_number, read_through
-from tracr.craft.mlps import MLP, Units, look_up, look_up_bits
+from tracr.craft.lookups import look_up, look_up_bits
+from tracr.craft.mlps import MLP, Units
 from tracr.craft.numerics import CLEAN, EXACT, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.errors import InternalError

@@ -25,7 +25,8 @@ from tracr.craft.heads import (
     square_logits,
 )
 from tracr.craft.linear import ONE, LinearMap, present, read_code, read_through
-from tracr.craft.mlps import MLP, look_up_bits
+from tracr.craft.lookups import look_up_bits
+from tracr.craft.mlps import MLP
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError

@@ -17,9 +17,10 @@ from tracr.compiler.lower.backups import add_backup
 from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.numbers import write_function
 from tracr.compiler.lower.pairs import write_pairs
+from tracr.craft.arithmetic import carry
 from tracr.craft.formats import Format
 from tracr.craft.linear import NumberRead, linear_combination, read_code, read_number, read_through
-from tracr.craft.mlps import carry, look_up, look_up_bits
+from tracr.craft.lookups import look_up, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, OUTPUT_TOLERANCE, Noise, dyadic_grid
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError

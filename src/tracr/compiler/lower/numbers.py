@@ -10,9 +10,12 @@ import numpy as np
 from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.program.encodings import check_one_hot
+from tracr.craft.arithmetic import interpolate
 from tracr.craft.linear import NumberRead, read_code, read_through
-from tracr.craft.mlps import TooClose, Units, cell_staircase, interpolate, look_up, look_up_bits, staircase
+from tracr.craft.lookups import look_up, look_up_bits
+from tracr.craft.mlps import Units
 from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
+from tracr.craft.staircases import TooClose, cell_staircase, staircase
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite

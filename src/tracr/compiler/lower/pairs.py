@@ -14,7 +14,7 @@ from tracr.compiler.lower.numbers import FunctionOfNumber, one_hot
 from tracr.compiler.program.functions_of_sums import function_of
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import LinearMap, linear_combination, read_through
-from tracr.craft.mlps import look_up_pairs
+from tracr.craft.lookups import look_up_pairs
 from tracr.craft.numerics import EXACT
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite

@@ -16,9 +16,11 @@ from tracr.compiler.lower.heads import add_head, astray, astray_in_sums, read_co
 from tracr.compiler.lower.numbers import check_steps, steps
 from tracr.compiler.selectors.conjunctions import Conjunction
 from tracr.compiler.selectors.head_plans import Plan
+from tracr.craft.arithmetic import carry, divide
 from tracr.craft.heads import bos_logit
 from tracr.craft.linear import LinearMap, NumberRead, linear_combination, present, read_code, read_number
-from tracr.craft.mlps import Units, carry, divide, join, look_up
+from tracr.craft.lookups import look_up
+from tracr.craft.mlps import Units, join
 from tracr.craft.numerics import CLEAN, TOO_ROUGH, Noise, U, power_of_two_above, sum_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.errors import CompileError

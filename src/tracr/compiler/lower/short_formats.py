@@ -29,7 +29,8 @@ from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral
 from tracr.compiler.selectors.head_plans import Plan
 from tracr.craft.heads import bos_logit
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, linear_combination, read_code, read_number, read_through
-from tracr.craft.mlps import Units, look_up
+from tracr.craft.lookups import look_up
+from tracr.craft.mlps import Units
 from tracr.craft.numerics import EXACT, Noise, power_of_two_above, share_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.errors import CompileError

@@ -12,7 +12,7 @@ In place. If that MLP also writes the new variable a, it adds a - x to x, and bo
 - If x is a code of 0, 1 and -1 and a is one too, the result is exact. The hidden values of a staircase are multiples of
   h >= 2**-23 up to 2**23 h (`staircase`); with an integer x up to 1, partial sums still need no more than 24 bits.
 - If the error bound of a is `in_place.COVERS_ROUNDING` or more, and |a| and |x| are at most 1, the bound includes the
-  roundings (`mlps._sum_error`). Coordinates of a that are exactly 0 stay exact: only -x is added to x.
+  roundings (`gates.sum_error`). Coordinates of a that are exactly 0 stay exact: only -x is added to x.
 
 Otherwise the slot can be taken from the next sub-layer on.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +67,8 @@ class LearnedModel(TrainedExports, DerivedModel):
     construction. Codes are the compiled model's up to `code_error`. Embedding and unembedding are the compiled model's.
     `weights` has one dimension per label; with `rotation` [label, d_model] the model runs in another basis.
     """
+
+    PACKAGE = "tracr.natural.learned"
 
     compiled: CompiledModel
     weights: Parameters = field(repr=False)
@@ -171,21 +172,3 @@ class LearnedModel(TrainedExports, DerivedModel):
                 raise AttributeError(f"'LearnedModel' object has no attribute {name!r}")
             why = ": the checker has no rules for trained parts" if name.startswith("certif") else ""
             raise Unavailable(f"a learned model has no {name}{why}", hint=f"use learned.compiled.{name}")
-
-    # Files and other frameworks
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model with its compiled model as a folder of safetensors and JSON; `tracr.load` reads it back."""
-        from tracr.natural.learned.saving import save  # imported only when used: needs safetensors
-
-        save(self, folder, overwrite=overwrite)
-
-    def _in_torch(self, *options: Any) -> Any:
-        from tracr.natural.learned.in_torch import to_torch
-
-        return to_torch(self, *options)
-
-    def _in_transformer_lens(self, *options: Any) -> Any:
-        from tracr.natural.learned.in_transformer_lens import to_transformer_lens
-
-        return to_transformer_lens(self, *options)
