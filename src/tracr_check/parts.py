@@ -264,7 +264,8 @@ class Parts:
         """Columns that read the terms of an identity in its proportions read the whole instead.
 
         Let z = k + sum of f_t t. A column reads alpha f_t x_t + r_t of each term, r_t in a range: then it reads
-        alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed.
+        alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
+        add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
         """
         found = dict(reads)
         for whole, terms, constant in self.identities:
@@ -307,7 +308,10 @@ class Parts:
         base = alpha * (z[:, None] - constant)
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
         width = reads[terms[0][0]].lo.shape[1]
-        new = _spread(width, columns, len(z), (base + lo - near, base + hi + near, up, down, count, np.zeros(1)))
+        lo, hi = base + lo - near, base + hi + near
+        larger = 1 + 2.0**-50
+        up, down = np.minimum(up, np.maximum(hi + down, 0.0) * larger), np.minimum(down, np.maximum(up - lo, 0.0) * larger)
+        new = _spread(width, columns, len(z), (lo, hi, up, down, count, np.zeros(1)))
         found[whole] = add_reads(found[whole], new) if whole in found else new
         return found
 
