@@ -127,10 +127,14 @@ class Facts:
             return "positions"
         return next(iter(names)) if len(names) == 1 else None
 
+    def conjoined(self, selector: int) -> list[Selector]:
+        """Tables that all hold where a selector holds."""
+        return [one for one in self.program.conjuncts(selector) if one.kind == "table"]
+
     @cache  # noqa: B019
     def at_most_one(self, selector: int) -> bool:
         """Whether no query selects two keys: a conjunct allows one value of a variable that is distinct."""
-        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.program.conjuncts(selector))
+        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.conjoined(selector))
 
     @cache  # noqa: B019
     def equal_values(self, selector: int, value: int) -> bool:
@@ -142,7 +146,7 @@ class Facts:
         """
         if self.at_most_one(selector) or self.determines([], value):
             return True
-        for one in self.program.conjuncts(selector):
+        for one in self.conjoined(selector):
             if self.agree(one, value):
                 return True
             ranked = self.ranks(one.keys)

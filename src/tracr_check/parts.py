@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from tracr_check.boxes import INF, Read, add_reads
 from tracr_check.facts import Facts, default_code, moved_codes
-from tracr_check.joint import joint_values
-from tracr_check.program import ERROR, Array, Codes, Env, Program, SOp, Var, Way, snap
+from tracr_check.patterns import patterns
+from tracr_check.program import ERROR, Array, Codes, Program, SOp, Var, Way, snap
 from tracr_check.selection import Mask
 from tracr_check.verdict import need, reject
 
@@ -32,8 +32,6 @@ __all__ = ["Parts", "define"]
 FIRST = 100_000
 MOST_SUMS = 20_000
 MOST_PARTS = 8
-CLASSES = 2_000
-CELLS = 60_000_000
 
 
 def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
@@ -134,7 +132,7 @@ class Parts:
 
     program: Program
     facts: Facts
-    masks: dict[str, Mask] = field(default_factory=dict)
+    masks: dict[str, tuple[Mask, ...]] = field(default_factory=dict)
     sources: dict[str, int | None] = field(default_factory=dict)
     identities: list[tuple[Var, list[tuple[Var, float]], float]] = field(default_factory=list)
     done: set[int] = field(default_factory=set)
@@ -149,10 +147,10 @@ class Parts:
                 if len(merged) > 1 and all(merged.values()):
                     self.identities.append((number, list(merged.items()), float(sop.op["constant"])))
 
-    def add(self, name: str, mask: Mask, source: int | None) -> None:
+    def add(self, name: str, masks: tuple[Mask, ...], source: int | None) -> None:
         """A head defines a part: a count "c...", a sum "s..." or a copy "p..." of an s-op."""
         need(self.sources.get(name, source) == source, f"{name} has two meanings")
-        self.masks.setdefault(name, mask)
+        self.masks.setdefault(name, masks)
         self.sources[name] = source
         sizes = {"c": self.program.lengths[1] + 1}
         if source is not None:
@@ -195,29 +193,14 @@ class Parts:
             (self.prove_copy if kinds == {"p"} else self.prove_sum)(sop, list(names))
             self.done.add(whole)
 
-    def tables(
-        self, sop: SOp, names: Sequence[str]
-    ) -> tuple[NDArray[np.int8], NDArray[np.bool_], list[NDArray[np.int8]]]:
-        """[query, key] on common classes: the selector, where it is defined, and each mask."""
-        queries, keys = self.program.sides(sop.op["selector"])
-        sides = []
-        for own, place in ((queries, "queries"), (keys, "keys")):
-            needed: set[Var] = set(own).union(*(getattr(self.masks[name], place).free for name in names))
-            sides.append(joint_values(self.program, needed, few=CLASSES))
-        need(sides[0].rows * sides[1].rows <= CELLS, "too many classes in a sum of heads")
-        chosen, defined = self.program.selected(sop.op["selector"], sides[0], sides[1])
-        masks = [_expanded(self.program, self.masks[name], sides[0], sides[1]) for name in names]
-        shape = (sides[0].rows, sides[1].rows)
-        return np.broadcast_to(chosen, shape).astype(np.int8), np.broadcast_to(defined, shape), masks
-
     def prove_sum(self, sop: SOp, names: list[str]) -> None:
         """Signed masks add up to the selector."""
         if sop.kind == "sum":
             need(all(self.sources[name] == sop.op["of"] for name in names), "parts sum other values")
-        wanted, defined, masks = self.tables(sop, names)
+        wanted, defined, masks = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
         for signs in itertools.product((1, -1), repeat=len(names)):
-            total = np.sum([sign * mask for sign, mask in zip(signs, masks, strict=True)], axis=0)
-            if np.array_equal(total[defined], wanted[defined]):
+            total = np.sum([sign * mask.astype(np.int8) for sign, mask in zip(signs, masks, strict=True)], axis=0)
+            if (total == wanted)[defined].all():
                 terms: list[tuple[Var, float]] = [(n, float(s)) for n, s in zip(names, signs, strict=True)]
                 self.identities.append((sop.number, terms, 0.0))
                 self.program.ways[sop.number] = [
@@ -240,10 +223,9 @@ class Parts:
     def prove_copy(self, sop: SOp, names: list[str]) -> None:
         """The masks cover the selector, which selects one value."""
         need(all(self.sources[name] == sop.op["value"] for name in names), "parts copy other values")
-        wanted, defined, masks = self.tables(sop, names)
-        need(
-            ((np.max(masks, axis=0) == wanted)[defined]).all(), f"the heads {', '.join(names)} do not cover {sop.label}"
-        )
+        wanted, defined, masks = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
+        covered = (np.logical_or.reduce(masks) == wanted)[defined].all()
+        need(covered, f"the heads {', '.join(names)} do not cover {sop.label}")
         source = self.program.sops[sop.op["value"]]
         nothing, moved = len(source.values), moved_codes(source, sop)
 
@@ -310,7 +292,10 @@ class Parts:
         width = reads[terms[0][0]].lo.shape[1]
         lo, hi = base + lo - near, base + hi + near
         larger = 1 + 2.0**-50
-        up, down = np.minimum(up, np.maximum(hi + down, 0.0) * larger), np.minimum(down, np.maximum(up - lo, 0.0) * larger)
+        up, down = (
+            np.minimum(up, np.maximum(hi + down, 0.0) * larger),
+            np.minimum(down, np.maximum(up - lo, 0.0) * larger),
+        )
         new = _spread(width, columns, len(z), (lo, hi, up, down, count, np.zeros(1)))
         found[whole] = add_reads(found[whole], new) if whole in found else new
         return found
@@ -332,25 +317,3 @@ def _spread(width: int, columns: NDArray[np.int64], rows: int, parts: Sequence[A
         whole[:, columns] = part
         found.append(whole)
     return Read(*found)
-
-
-def _expanded(program: Program, mask: Mask, queries: Env, keys: Env) -> NDArray[np.int8]:
-    """A mask on other classes, which list all the variables of its own."""
-    rows, columns = _places(program, mask.queries, queries), _places(program, mask.keys, keys)
-    return mask.chosen[np.ix_(rows, columns)].astype(np.int8)
-
-
-def _places(program: Program, small: Env, big: Env) -> Codes:
-    """The row of `small` that agrees with each row of `big`."""
-    names = small.free
-    if not names:
-        need(small.rows == 1, "classes of a part")
-        return np.zeros(big.rows, np.int64)
-    sizes = [program.sizes[name] for name in names]
-    own = np.ravel_multi_index([small.codes[name] for name in names], sizes)
-    wanted = np.ravel_multi_index([program.codes(name, big) for name in names], sizes)
-    order = np.argsort(own)
-    places = np.searchsorted(own[order], wanted)
-    found = order[np.minimum(places, len(order) - 1)]
-    need((own[found] == wanted).all(), "classes of a part are missing")
-    return found

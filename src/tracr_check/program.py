@@ -205,22 +205,22 @@ class Program:
 
     def literals(self, selector: int) -> list[Selector]:
         """The tables that a selector is made of, each once."""
-        return self._tables(selector, ("and", "or", "not"))
+        return self._below(selector, ("and", "or", "not"))
 
     def conjuncts(self, selector: int) -> list[Selector]:
-        """Tables that all hold where a selector holds, each once."""
-        return self._tables(selector, ("and",))
+        """The selectors whose conjunction a selector is, each once."""
+        return self._below(selector, ("and",))
 
-    def _tables(self, selector: int, through: tuple[str, ...]) -> list[Selector]:
-        """The tables below a selector, through combinations of these kinds; every selector is visited once."""
+    def _below(self, selector: int, through: tuple[str, ...]) -> list[Selector]:
+        """The selectors below a selector, through combinations of these kinds; every selector is visited once."""
         found, seen, waiting = [], {selector}, [selector]
         while waiting:
             one = self.selectors[waiting.pop()]
-            if one.kind == "table":
-                found.append(one)
-            elif one.kind in through:
+            if one.kind in through:
                 waiting += [part for part in reversed(one.parts) if part not in seen]
                 seen.update(one.parts)
+            else:
+                found.append(one)
         return found
 
     def sides(self, selector: int) -> tuple[set[int], set[int]]:

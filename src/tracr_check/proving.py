@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.attention import Attention, HeadWeights, States, after_attention, pad_rows
+from tracr_check.attention import after_attention
 from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
+from tracr_check.elsewhere import pad_rows
 from tracr_check.facts import Facts
+from tracr_check.head import Attention, HeadWeights, States
 from tracr_check.joint import joint_values
 from tracr_check.mlp import Neurons, Placed, after_mlp
 from tracr_check.outputs import check_outputs

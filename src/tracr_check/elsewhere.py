@@ -1,0 +1,105 @@
+"""What a head adds at BOS and at PAD.
+
+*BOS*: its query is proved to give all weight to BOS.
+
+*PAD*: nothing is proved of which keys its queries should see. If their pattern is proved, each key is near BOS (by the
+mask of the query's class) or `apart` below; so w of the n keys share the weight with BOS, and the owner is a new
+variable whose value is w. Else: computed weights are not negative and add up to 1 within their rounding, so the result
+is between the smallest and the largest value, and has their sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tracr_check.additions import Added
+from tracr_check.aggregate import Reading, counted
+from tracr_check.boxes import State, joined, read_state
+from tracr_check.head import CELLS, CLASSES, Head, through, varying
+from tracr_check.program import Env, Var
+from tracr_check.scores import ALONE, scores, stored_vectors
+from tracr_check.selection import Factor, Selection, own_mask, proved_selection
+from tracr_check.verdict import Rejected, need
+
+__all__ = ["at_bos", "at_pad", "pad_rows"]
+
+
+def at_bos(head: Head) -> list[Added]:
+    """BOS sees itself only: all other keys are `apart` below."""
+    if not head.readings:
+        return []
+    a = head.a
+    if not head.given.program.causal:
+        ref = head.bos_key.middle
+        tops = [scores(head.bos_query, head.all_keys()[1], ref, a)[1].max()]
+        pad = head.pad_bound(head.bos_query, ref, np.arange(head.rank))
+        tops += [] if pad is None else [pad.max()]
+        own = scores(head.bos_query, head.bos_key, ref, a)[0][0, 0]
+        need(max(tops) <= own - a.apart, "the BOS query sees other keys", head.where)
+    found = []
+    for dim, reading in head.readings.items():
+        (lo, hi), leak = reading.at_bos(a), reading.leak(a)
+        found.append(Added(dim, "B", np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool)))
+    return found
+
+
+def at_pad(head: Head) -> list[Added]:
+    """A count of 0 to n keys if the pattern is proved, else a mean of anything."""
+    if head.states.pad is None or not head.readings:
+        return []
+    try:
+        selection: Selection | None = _pad_selection(head, head.states.pad)
+    except Rejected:
+        selection = None
+    return [_pad_added(head, dim, reading, selection) for dim, reading in head.readings.items()]
+
+
+def _pad_added(head: Head, dim: int, reading: Reading, selection: Selection | None) -> Added:
+    """What PAD queries add to a dimension."""
+    assert head.pad_value is not None
+    a, n = head.a, head.given.program.longest
+    used = np.flatnonzero(head.weights.w_o[:, dim])
+    p_lo, p_hi, _ = through(head.pad_value.of(used), head.weights.w_o[used, dim])
+    lo, hi = np.append(reading.lo, p_lo), np.append(reading.hi, p_hi)
+    if selection is not None and (selection.weight is not None or selection.never):
+        everything = replace(reading, lo=lo, hi=hi, size=np.append(reading.size, reading.pad_size))
+        return Added(dim, f"P{head.number}", *counted(everything, selection, np.arange(n + 1.0), a, head.where))
+    low, high = min(float(lo.min()), reading.bos[0]), max(float(hi.max()), reading.bos[1])
+    relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + (8 * a.stored_unit if a.narrow else 0.0)
+    off = relative * reading.largest + 8 * a.stored_tiny
+    signed = len(used) == 1
+    low = max(low - off, 0.0) if signed and low >= 0 else low - off
+    high = min(high + off, 0.0) if signed and high <= 0 else high + off
+    return Added(dim, "P", np.array([low]), np.array([high]), np.zeros(1, dtype=bool))
+
+
+def _pad_selection(head: Head, pad: State) -> Selection:
+    """The pattern of PAD queries, proved: by the mask of tokens, and PAD keys `apart` below BOS."""
+    w, a = head.weights, head.a
+    reads = read_state(pad, w.w_q, w.b_q)
+    queries = pad_rows(pad, varying(reads), CLASSES)
+    q = stored_vectors(joined(reads, set(queries.codes), queries, np.arange(head.rank)), a)
+    keys, k = head.all_keys()
+    need(queries.rows * keys.rows <= CELLS, "too many classes", head.where)
+    few = Factor(own_mask(queries, keys, q, k, head.bos_key), q, k, head.bos_key).merged()
+    ref = np.broadcast_to(head.bos_key.middle, few.q.lo.shape)
+    top = head.pad_bound(few.q, ref, np.arange(head.rank))
+    assert top is not None
+    bottom = scores(few.q, head.bos_key, ref, a)[0][:, 0] - a.apart
+    need((top <= bottom).all(), "PAD queries see PAD", head.where)
+    return proved_selection([few], [few.bounds(ref, top, ALONE, a)], False, a, head.where)
+
+
+def pad_rows(pad: State, names: Iterable[Var], most: int) -> Env:
+    """Joint values of variables at PAD; all combinations, without some variables (covered by hulls) if too many."""
+    kept: list[Var] = []
+    rows = 1
+    for name in sorted(names, key=lambda one: (len(pad.tables[one].lo), str(one))):
+        if rows * len(pad.tables[name].lo) <= most:
+            kept.append(name)
+            rows *= len(pad.tables[name].lo)
+    grid = np.indices([len(pad.tables[name].lo) for name in kept]).reshape(len(kept), -1) if kept else np.zeros((0, 1))
+    return Env(rows, dict(zip(kept, grid.astype(np.int64), strict=True)), tuple(kept))
