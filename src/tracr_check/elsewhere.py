@@ -2,10 +2,10 @@
 
 *BOS*: its query is proved to give all weight to BOS.
 
-*PAD*: nothing is proved of which keys its queries should see. If their pattern is proved, each key is near BOS (by the
-mask of the query's class) or `apart` below; so w of the n keys share the weight with BOS, and the owner is a new
-variable whose value is w. Else: computed weights are not negative and add up to 1 within their rounding, so the result
-is between the smallest and the largest value, and has their sign.
+*PAD*: nothing is proved of which keys its queries should see. If their pattern is proved, each key of a token is near
+BOS (by the mask of the query's class) or `apart` below, as PAD is; so w of the n keys share the weight with BOS, and
+the owner is a new variable whose value is w. Else: computed weights are not negative and add up to 1 within their
+rounding, so the result is between the smallest and the largest value, and has their sign.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import numpy as np
 
 from tracr_check.additions import Added
 from tracr_check.aggregate import Reading, counted
-from tracr_check.boxes import State, joined, read_state
-from tracr_check.head import CELLS, CLASSES, Head, through, varying
+from tracr_check.boxes import State, read_state
+from tracr_check.head import Head, Queries, through
+from tracr_check.padding import JOINT, pad_rows, pad_size
 from tracr_check.program import Env, Var
-from tracr_check.scores import ALONE, scores, stored_vectors
-from tracr_check.selection import Factor, Selection, own_mask, proved_selection
+from tracr_check.scores import scores
+from tracr_check.selection import Selection
 from tracr_check.verdict import Rejected, need
 
-__all__ = ["at_bos", "at_pad", "pad_rows"]
+__all__ = ["at_bos", "at_pad"]
 
 
 def at_bos(head: Head) -> list[Added]:
@@ -77,29 +78,11 @@ def _pad_added(head: Head, dim: int, reading: Reading, selection: Selection | No
 
 
 def _pad_selection(head: Head, pad: State) -> Selection:
-    """The pattern of PAD queries, proved: by the mask of tokens, and PAD keys `apart` below BOS."""
-    w, a = head.weights, head.a
-    reads = read_state(pad, w.w_q, w.b_q)
-    queries = pad_rows(pad, varying(reads), CLASSES)
-    q = stored_vectors(joined(reads, set(queries.codes), queries, np.arange(head.rank)), a)
-    keys, k = head.all_keys()
-    need(queries.rows * keys.rows <= CELLS, "too many classes", head.where)
-    few = Factor(own_mask(queries, keys, q, k, head.bos_key), q, k, head.bos_key).merged()
-    ref = np.broadcast_to(head.bos_key.middle, few.q.lo.shape)
-    top = head.pad_bound(few.q, ref, np.arange(head.rank))
-    assert top is not None
-    bottom = scores(few.q, head.bos_key, ref, a)[0][:, 0] - a.apart
-    need((top <= bottom).all(), "PAD queries see PAD", head.where)
-    return proved_selection([few], [few.bounds(ref, top, ALONE, a)], False, a, head.where)
+    """The pattern of PAD queries, proved."""
+    reads = read_state(pad, head.weights.w_q, head.weights.b_q)
 
+    def classes(names: Iterable[Var]) -> Env:
+        need(pad_size(pad, *names) <= JOINT, "too many classes of PAD", head.where)
+        return pad_rows(pad, names, JOINT)
 
-def pad_rows(pad: State, names: Iterable[Var], most: int) -> Env:
-    """Joint values of variables at PAD; all combinations, without some variables (covered by hulls) if too many."""
-    kept: list[Var] = []
-    rows = 1
-    for name in sorted(names, key=lambda one: (len(pad.tables[one].lo), str(one))):
-        if rows * len(pad.tables[name].lo) <= most:
-            kept.append(name)
-            rows *= len(pad.tables[name].lo)
-    grid = np.indices([len(pad.tables[name].lo) for name in kept]).reshape(len(kept), -1) if kept else np.zeros((0, 1))
-    return Env(rows, dict(zip(kept, grid.astype(np.int64), strict=True)), tuple(kept))
+    return head.proved(Queries(reads, classes), "own")[1]

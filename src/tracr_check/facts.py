@@ -119,7 +119,7 @@ class Facts:
             env = joint_values(self.program, names, limit=CLASSES)
         except Rejected:
             return None
-        classes = Env(0, {}) if not env.rows else _unique(env, names)
+        classes = env.different(names) if env.rows else Env(0, {})
         chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
         if not defined.all() or not _total_order(chosen):
             return None
@@ -293,13 +293,6 @@ def _grouped(env: Env, names: Iterable[Var]) -> Codes:
     if not columns or not env.rows:
         return np.zeros(env.rows, np.int64)
     return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
-
-
-def _unique(env: Env, names: Iterable[Var]) -> Env:
-    """The different joint values of some variables."""
-    ordered = sorted(names, key=str)
-    stacked = np.unique(np.stack([env.codes[name] for name in ordered]), axis=1)
-    return Env(stacked.shape[1], dict(zip(ordered, stacked, strict=True)))
 
 
 def _total_order(chosen: Truth) -> bool:

@@ -10,7 +10,7 @@ instead of (V n)^2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracr_check.program import Env, Program, Var
@@ -70,8 +70,6 @@ def grouped(program: Program, links: Sequence[Link]) -> list[Group]:
     return [first, *rest] if some else [first]
 
 
-def _related(program: Program, first: Iterable[Var], second: Iterable[Var]) -> bool:
-    """Whether some variable is a function of one of the others."""
-    return any(
-        program.derivable(a, frozenset((b,))) or program.derivable(b, frozenset((a,))) for a in first for b in second
-    )
+def _related(program: Program, first: frozenset[Var], second: frozenset[Var]) -> bool:
+    """Whether some variable is a function of the others."""
+    return any(program.derivable(one, have) for some, have in ((first, second), (second, first)) for one in some)

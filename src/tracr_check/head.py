@@ -7,8 +7,8 @@ variables together are many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from tracr_check.scores import Vectors, beside, pad_scores, stored_vectors
 from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.verdict import need
 
-__all__ = ["CELLS", "CLASSES", "Attention", "Head", "HeadWeights", "States", "through"]
+__all__ = ["Attention", "Head", "HeadWeights", "Queries", "States", "through"]
 
 Ints = NDArray[np.int64]
 CELLS = 60_000_000
@@ -67,6 +67,14 @@ class Attention:
     parts: Parts
     arithmetic: Arithmetic
     sources: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Queries of a kind of position: what their components read, and how to list the joint values of variables."""
+
+    reads: Mapping[Var, Read]
+    classes: Callable[[Iterable[Var]], Env]
 
 
 class Head:
@@ -113,12 +121,11 @@ class Head:
         keys = self.given.program.longest + 1
         return Reading(lo, hi, size, (float(b_lo[0]), float(b_hi[0])), float(b_size[0]), pad_size, tail, keys), env
 
-    def classes(self, reads: Mapping[Var, Read], names: Iterable[Var]) -> Env:
-        """Classes of token positions: joint values of some variables."""
-        wanted = set(names)
-        env = joint_values(self.given.program, wanted, self.states.tokens.dead, few=CLASSES)
+    def classes(self, names: Iterable[Var]) -> Env:
+        """Classes of token positions: the different joint values of some variables."""
+        env = joint_values(self.given.program, names, self.states.tokens.dead, few=CLASSES)
         need(env.rows, "no input reaches this head", self.where)
-        return env.only({*reads, *wanted})
+        return env.different(names)
 
     def vectors(self, reads: Mapping[Var, Read], env: Env, components: Ints) -> Vectors:
         """Components of queries or keys of classes."""
@@ -126,7 +133,7 @@ class Head:
 
     def all_keys(self) -> tuple[Env, Vectors]:
         """The keys of token positions, by classes."""
-        env = self.classes(self.keys, varying(self.keys))
+        env = self.classes(varying(self.keys))
         return env, self.vectors(self.keys, env, np.arange(self.rank))
 
     @property
@@ -137,56 +144,61 @@ class Head:
     # The pattern
 
     def selection(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
-        """The masks of a selector (`None`: all keys; "own": the head's own), proved."""
+        """The masks of a selector (`None`: all keys; "own": the head's own), proved for queries at token positions."""
         if selector not in self.selections:
-            self.selections[selector] = self.proved(selector)
+            self.selections[selector] = self.proved(Queries(self.queries, self.classes), selector)
         return self.selections[selector]
 
-    def proved(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
-        """Prove the pattern, factor by factor."""
+    def proved(self, queries: Queries, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
+        """Prove the pattern of some queries, factor by factor."""
         program = self.given.program
         conjuncts = [one.number for one in program.conjuncts(selector)] if isinstance(selector, int) else []
-        by_query, by_key = _variation(self.queries, self.rank), _variation(self.keys, self.rank)
-        links: list[Link] = list(zip(by_query, by_key, strict=True))
-        links += [(frozenset(queries), frozenset(keys)) for queries, keys in map(program.sides, conjuncts)]
-        groups = fitting(program, links, self.both_classes)
-        factors = [self.factor(group, selector, conjuncts, len(groups) == 1) for group in groups]
+        links: list[Link] = list(
+            zip(_variation(queries.reads, self.rank), _variation(self.keys, self.rank), strict=True)
+        )
+        links += [(frozenset(own), frozenset(keys)) for own, keys in map(program.sides, conjuncts)]
+
+        def classes(group: Group) -> tuple[Env, Env]:
+            return queries.classes(group.queries), self.classes(group.keys)
+
+        groups = fitting(program, links, classes)
+        factors = [self.factor(group, queries.reads, *classes(group), conjuncts) for group in groups]
+        if selector == "own":
+            bos = len(factors) == 1
+            factors = [replace(one, mask=own_mask(one, bos)) for one in factors]
         few = [one.merged() for one in factors]
-        components = [self.components(group) for group in groups]
         bounds = []
-        for place, one in enumerate(few):
-            others = [other for other in few if other is not one]
-            around = beside([(other.q, keys) for other in others for keys in (other.k, other.bos)])
+        for group, one in zip(groups, few, strict=True):
+            others = [two for two in few if two is not one]
+            around = beside([(two.q, two.k) for two in others]), beside([(two.q, two.bos) for two in others])
             ref = reference(one)
-            pad = self.pad_bound(one.q, ref, components[place])
-            bounds.append(one.bounds(ref, pad, around, self.a))
+            bounds.append(one.bounds(ref, self.pad_bound(one.q, ref, self.components(group)), *around, self.a))
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
         return tuple(one.mask for one in factors), proved_selection(few, bounds, sure, self.a, self.where)
-
-    def both_classes(self, group: Group) -> tuple[Env, Env]:
-        """The classes of queries and of keys of a group."""
-        return self.classes(self.queries, group.queries), self.classes(self.keys, group.keys)
 
     def components(self, group: Group) -> Ints:
         """The components of queries and keys in a group."""
         return np.array([place for place in group.links if place < self.rank], dtype=np.int64)
 
-    def factor(self, group: Group, selector: int | str | None, conjuncts: Sequence[int], alone: bool) -> Factor:
-        """The classes, vectors and mask of a group."""
-        queries, keys = self.both_classes(group)
+    def factor(
+        self,
+        group: Group,
+        reads: Mapping[Var, Read],
+        queries: Env,
+        keys: Env,
+        conjuncts: Sequence[int],
+    ) -> Factor:
+        """The vectors of a group's classes, and the mask of the conjuncts in it."""
         need(queries.rows * keys.rows <= CELLS, f"{queries.rows:,} × {keys.rows:,} classes", self.where)
         components = self.components(group)
-        q, k = self.vectors(self.queries, queries, components), self.vectors(self.keys, keys, components)
-        bos = self.bos_key.of(components)
-        if selector == "own":
-            return Factor(own_mask(queries, keys, q, k, bos if alone else None), q, k, bos)
+        q, k = self.vectors(reads, queries, components), self.vectors(self.keys, keys, components)
         chosen = np.ones((queries.rows, keys.rows), dtype=bool)
         defined = chosen.copy()
         for place in group.links:
             if place >= self.rank:
                 one, fine = self.given.program.selected(conjuncts[place - self.rank], queries, keys)
                 chosen, defined = chosen & one, defined & fine
-        return Factor(Mask(queries, keys, chosen, defined), q, k, bos)
+        return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
 
     def pad_bound(self, q: Vectors, ref: Array, components: Ints) -> Array | None:
         """The most that components of a query add to its score at PAD; `None` if there is no PAD."""

@@ -182,7 +182,8 @@ class _Step:
         """The variables that the new content depends on."""
         found = {name for name, vary in self.vary.items() if vary[column.neurons].any()}
         if not column.cleared:
-            found |= {name for name, part in self.state.column(column.dim).items() if len(part[0]) > 1}
+            held = self.state.column(column.dim)
+            found |= {name for name, (lo, hi, _) in held.items() if (lo != lo[0]).any() or (hi != hi[0]).any()}
         return found
 
     # By joint values

@@ -63,6 +63,14 @@ class Env:
         codes = {name: codes[start:stop] for name, codes in self.codes.items()}
         return Env(min(stop, self.rows) - start, codes, self.free)
 
+    def different(self, names: Iterable[Var]) -> Env:
+        """The different joint values of some variables."""
+        ordered = tuple(sorted(names, key=str))
+        if not ordered:
+            return Env(1, {})
+        stacked = np.unique(np.stack([self.codes[name] for name in ordered]), axis=1)
+        return Env(stacked.shape[1], dict(zip(ordered, stacked, strict=True)), ordered)
+
     def only(self, names: Iterable[Var]) -> Env:
         """Only some variables, and the free ones."""
         kept = {*names, *self.free}

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -97,10 +97,10 @@ class Factor:
         few = Mask(queries, keys, mask.chosen[cells], mask.defined[cells])
         return Factor(few, self.q.at(rows), self.k.at(columns), self.bos)
 
-    def bounds(self, ref: Array, pad: Array | None, beside: Beside, a: Arithmetic) -> Bounds:
-        """The bounds of its terms; `pad`: the largest term at PAD, by query class."""
-        lo, hi = scores(self.q, self.k, ref, a, beside)
-        b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, beside))
+    def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
+        """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
+        lo, hi = scores(self.q, self.k, ref, a, by_keys)
+        b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
         kept, others = self.mask.chosen & self.mask.defined, ~self.mask.chosen & self.mask.defined
         return Bounds(
             np.where(kept, lo, INF).min(1, initial=INF),
@@ -113,17 +113,16 @@ class Factor:
         )
 
 
-def own_mask(queries: Env, keys: Env, q: Vectors, k: Vectors, bos: Vectors | None) -> Mask:
-    """The keys near the largest score, of the query or BOS, or (one factor of several) of all queries.
+def own_mask(factor: Factor, alone: bool) -> Mask:
+    """The keys near the largest score: of the query's keys and BOS, or (one factor of several) of all queries.
 
     This is a guess, which `proved_selection` then proves.
     """
-    middle: Array = q.middle @ k.middle.T
-    best: Array = middle.max(initial=-INF) * np.ones(len(middle))
-    if bos is not None:
-        best = np.maximum(middle.max(1, initial=-INF), (q.middle @ bos.middle.T)[:, 0])
-    chosen = np.array(middle - best[:, None] > -NEAR_BOS)
-    return Mask(queries, keys, chosen, np.ones_like(chosen))
+    middle: Array = factor.q.middle @ factor.k.middle.T
+    best: Array = np.full(len(middle), middle.max(initial=-INF))
+    if alone:
+        best = np.maximum(middle.max(1, initial=-INF), (factor.q.middle @ factor.bos.middle.T)[:, 0])
+    return replace(factor.mask, chosen=np.array(middle - best[:, None] > -NEAR_BOS))
 
 
 def _different(vectors: Vectors, chosen: Truth, defined: Truth) -> NDArray[np.int64]:
