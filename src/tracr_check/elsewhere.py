@@ -29,16 +29,17 @@ __all__ = ["at_bos", "at_pad"]
 
 
 def at_bos(head: Head) -> list[Added]:
-    """BOS sees itself only: all other keys are `apart` below."""
+    """BOS sees itself only: all other keys are `apart` below. Components that are 0 in its query do not matter."""
     if not head.readings:
         return []
     a = head.a
     if not head.given.program.causal:
-        ref = head.bos_key.middle
-        tops = [scores(head.bos_query, head.all_keys()[1], ref, a)[1].max()]
-        pad = head.pad_bound(head.bos_query, ref, np.arange(head.rank))
+        used = np.flatnonzero(head.bos_query.size.any(0))
+        query, key = head.bos_query.of(used), head.bos_key.of(used)
+        tops = [scores(query, head.all_keys(used), key.middle, a)[1].max()]
+        pad = head.pad_bound(query, key.middle, used)
         tops += [] if pad is None else [pad.max()]
-        own = scores(head.bos_query, head.bos_key, ref, a)[0][0, 0]
+        own = scores(query, key, key.middle, a)[0][0, 0]
         need(max(tops) <= own - a.apart, "the BOS query sees other keys", head.where)
     found = []
     for dim, reading in head.readings.items():

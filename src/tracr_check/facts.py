@@ -30,7 +30,7 @@ class Facts:
         for number, sop in program.sops.items():
             if sop.kind in ("aggregation", "width"):
                 program.ways[number] = [*program.ways[number], *self.local(sop)]
-            if program.derivable(number, frozenset(("I", "L"))):
+            if sop.listed and program.derivable(number, frozenset(("I", "L"))):
                 codes = program.codes(number, self.shape)
                 if (codes >= 0).all():
                     self.shapes[number] = codes
@@ -45,8 +45,12 @@ class Facts:
            the model is causal) the query's position: it is the program's own definition, evaluated.
         2. *Itself*: a query that selects itself and at most one key selects itself only; the result is its own value.
         3. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
+
+        None for an aggregate of an interval: its number is not known from cells.
         """
         program, selector = self.program, sop.op["selector"]
+        if sop.kind == "aggregation" and not program.sops[sop.op["value"]].listed:
+            return []
         queries, keys = program.sides(selector)
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
         ways = []
@@ -74,9 +78,12 @@ class Facts:
     def determines(self, given: Iterable[Var], variable: Var) -> bool:
         """Whether positions of one input that agree in some variables agree in another one.
 
-        Two positions of one input have one length, so "L" may be added. By enumeration of the joint values.
+        Two positions of one input have one length, so "L" may be added. By enumeration of the joint values. Not for a
+        variable of an interval: positions with one cell need not agree.
         """
         names: set[Var] = {*given, "L"}
+        if self.program.radius(variable).any():
+            return False
         try:
             env = joint_values(self.program, {*names, variable}, limit=SMALL)
         except Rejected:
@@ -157,6 +164,8 @@ class Facts:
     def agree(self, literal: Selector, value: int) -> bool:
         """Whether the keys that a table allows a query agree in an s-op, for keys of one length."""
         names: set[Var] = {literal.keys, value, "L"}
+        if not self.program.sops[value].listed:
+            return False
         try:
             env = joint_values(self.program, names, limit=SMALL)
         except Rejected:

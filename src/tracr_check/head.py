@@ -131,10 +131,11 @@ class Head:
         """Components of queries or keys of classes."""
         return stored_vectors(joined(reads, set(env.codes), env, components), self.a)
 
-    def all_keys(self) -> tuple[Env, Vectors]:
-        """The keys of token positions, by classes."""
-        env = self.classes(varying(self.keys))
-        return env, self.vectors(self.keys, env, np.arange(self.rank))
+    def all_keys(self, components: Ints) -> Vectors:
+        """Some components of the keys of token positions, by classes."""
+        reads = {name: read.at(slice(None), components) for name, read in self.keys.items()}
+        names = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        return self.vectors(self.keys, self.classes(names), components)
 
     @property
     def rank(self) -> int:
@@ -208,11 +209,6 @@ class Head:
         key = self.pad_key.of(components)
         others = self.rank - len(components)
         return pad_scores(q, self.states.pad, w.w_k[:, components], w.b_k[components], key, ref, self.a, others)
-
-
-def varying(reads: Mapping[Var, Read]) -> set[Var]:
-    """The variables that some column depends on."""
-    return {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
 
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:

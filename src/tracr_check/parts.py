@@ -74,6 +74,7 @@ def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
     >>> sums_of(SOp(0, "half", {"kind": "tokens"}, (0, 0.5)), 3)
     (0.0, 0.5, 1.0, 1.5)
     """
+    need(sop.listed, f"{sop.label} is an interval")
     numbers = sop.numbers[np.isfinite(sop.numbers)].tolist()
     fractions = [Fraction(number).limit_denominator(1000) for number in numbers]
     need(
@@ -278,7 +279,7 @@ class Parts:
         for term, factor in terms:
             read, x = reads[term], self.numbers(term)[:, None]
             line = alpha * factor * x
-            slack = 2.0**-50 * np.abs(line)
+            slack = 2.0**-50 * np.abs(line) + np.abs(alpha * factor) * self.program.radius(term)[:, None]
             lo = lo + (read.lo[:, columns] - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi[:, columns] - line + slack).max(0, keepdims=True)
             up, down, count = (
@@ -287,6 +288,7 @@ class Parts:
             )
             found[term] = _blank(read, columns)
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
+        near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
         base = alpha * (z[:, None] - constant)
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
         width = reads[terms[0][0]].lo.shape[1]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr_check.cells import cells
 from tracr_check.verdict import need, reject
 
 __all__ = [
@@ -87,7 +88,10 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class SOp:
-    """An s-op or a definition: its operation, its values, and their numbers (NaN for values that are not numbers)."""
+    """An s-op or a definition: its operation, its values, and their numbers (NaN for values that are not numbers).
+
+    `radius`: how far its number can be from that of its value (`cells.py`); 0 if the values are listed.
+    """
 
     number: int
     label: str
@@ -95,6 +99,7 @@ class SOp:
     values: tuple[Any, ...]
     table: Codes | None = None
     categorical: bool = True
+    cell_radius: Array | None = None
     numbers: Array = field(init=False)
     index: Mapping[Any, int] = field(init=False)
 
@@ -107,6 +112,16 @@ class SOp:
     def kind(self) -> str:
         """The name of its operation."""
         return str(self.op["kind"])
+
+    @property
+    def listed(self) -> bool:
+        """Whether its values are listed, not cells of an interval."""
+        return self.cell_radius is None
+
+    @property
+    def radius(self) -> Array:
+        """How far the number of each value reaches."""
+        return np.zeros(len(self.values)) if self.cell_radius is None else self.cell_radius
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +178,10 @@ class Program:
         if isinstance(variable, int):
             return self.sops[variable].numbers
         return np.arange(float(self.sizes[variable])) + (self.lengths[0] if variable == "L" else 0.0)
+
+    def radius(self, variable: Var) -> Array:
+        """How far the number of each code of a variable reaches."""
+        return self.sops[variable].radius if isinstance(variable, int) else np.zeros(self.sizes[variable])
 
     def derivable(self, variable: Var, have: frozenset[Var], memo: dict[Var, bool] | None = None) -> bool:
         """Whether a variable is a function of others."""
@@ -276,7 +295,7 @@ def is_number(value: Any) -> bool:
 
 
 def snap(sop: SOp, numbers: Array) -> Codes:
-    """The codes of numbers (NaN: of `None`): the nearest value, if it is within 1e-9; else unreached."""
+    """The codes of numbers (NaN: of `None`): the nearest value, if it is within 1e-9 and its radius; else unreached."""
     known = np.flatnonzero(np.isfinite(sop.numbers))
     none = sop.index.get(None, ERROR)
     if not len(known):
@@ -284,7 +303,7 @@ def snap(sop: SOp, numbers: Array) -> Codes:
     order = known[np.argsort(sop.numbers[known], kind="stable")]
     ordered = sop.numbers[order]
     nearest = order[np.searchsorted((ordered[1:] + ordered[:-1]) / 2, np.nan_to_num(numbers))]
-    off = np.abs(sop.numbers[nearest] - numbers) > NEAR * np.maximum(1.0, np.abs(numbers))
+    off = np.abs(sop.numbers[nearest] - numbers) > sop.radius[nearest] + NEAR * np.maximum(1.0, np.abs(numbers))
     return np.where(np.isnan(numbers), none, np.where(off, UNREACHED, nearest))
 
 
@@ -307,6 +326,8 @@ def _ways(program: Program, sop: SOp) -> list[Way]:
             assert table is not None
             return [Way((op["fst"], op["snd"]), lambda rows, first, second: table[first, second])]
         case "linear" | "sum_lookup":
+            if not all(program.sops[term].listed for term, _ in op["terms"]):
+                return []  # its cell is not known from theirs
             return [Way(tuple(term for term, _ in op["terms"]), _weighted(program, sop))]
         case _:
             return []
@@ -375,8 +396,9 @@ def _value(data: Any, depth: int = 0) -> Any:
 
 def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp], longest: int) -> SOp:
     op = dict(entry["op"])
-    need(entry["domain"]["kind"] == "finite", f"{entry['label']} takes values in an interval, which is not covered")
-    values = tuple(_value(value) for value in entry["domain"]["values"])
+    values, radius = _domain(entry["domain"])
+    need(radius is None or op["kind"] in ("linear", "aggregation"), f"{entry['label']} cannot be an interval")
+    need(all(sops[op[name]].listed for name in ("inner", "fst", "snd") if name in op), "a table of an interval")
     shape: tuple[int, ...] | None = None
     match op["kind"]:
         case "positions":
@@ -399,7 +421,18 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
         need(table.shape == shape, f"the table of {entry['label']} has another shape than its inputs")
         need(table.size == 0 or -2 <= table.min() <= table.max() < len(values), f"codes of {entry['label']}")
     need(entry["encoding"] in ("categorical", "numerical"), "malformed encoding")
-    return SOp(entry["id"], str(entry["label"]), op, values, table, entry["encoding"] == "categorical")
+    need(radius is None or entry["encoding"] == "numerical", "an interval is not one-hot")
+    return SOp(entry["id"], str(entry["label"]), op, values, table, entry["encoding"] == "categorical", radius)
+
+
+def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
+    """The values of a domain; of an interval the cells and their radii, and `None` if it may be that."""
+    if given["kind"] == "finite":
+        return tuple(_value(value) for value in given["values"]), None
+    need(given["kind"] == "interval", "malformed domain")
+    middles, radii = cells(given["low"], given["high"])
+    none = (None,) if given["maybe_none"] else ()
+    return (*middles.tolist(), *none), np.append(radii, np.zeros(len(none)))
 
 
 def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: tuple[int, int]) -> None:
@@ -428,6 +461,7 @@ def _read_selector(
         return Selector(number, label, kind, parts)
     table = left.pop(f"selectors.{number}")
     need(table.dtype == np.int8, f"the table of {label} has another type")
+    need(sops[entry["queries"]].listed and sops[entry["keys"]].listed, f"selector {label} compares an interval")
     shape = (len(sops[entry["queries"]].values), len(sops[entry["keys"]].values))
     need(table.shape == shape and table.min() >= -2 and table.max() <= 1, f"the table of {label} is malformed")
     return Selector(number, label, "table", (), entry["keys"], entry["queries"], table)
