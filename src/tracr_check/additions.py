@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import Boxes, State, grid_of, natural
-from tracr_check.program import Array, Var
+from tracr_check.variables import Array, Var
 
 __all__ = ["Added", "added_to", "product_error"]
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
-from tracr_check.facts import default_code, moved_codes
-from tracr_check.program import Array, Codes, SOp
 from tracr_check.selection import Selection
+from tracr_check.variables import Array, Codes, SOp
 from tracr_check.verdict import need
 
 __all__ = ["Reading", "Values", "copied", "counted", "parted", "summed"]
@@ -222,7 +222,7 @@ def copied(
     *Copies* (all selected values are equal, or none of them is a number: the program is undefined if two are selected):
     the value itself, if it is listed. *Means* of numbers: o is affine in the number, so the mean of o is affine in the
     mean, which the program lists within 1e-9. If all o have one sign, the sizes of the terms add up to the result; if a
-    mean of such numbers is 0, all of them are. Values that are not numbers are copied, alone. *Default*: what BOS holds.
+    mean of such numbers is 0, all of them are. Values that are not numbers are copied alone. *Default*: what BOS holds.
     """
     need(selection.weight is None, "BOS takes part in a mean", where)
     low, high, most = reading.by_code(codes, len(source.values))

@@ -13,7 +13,8 @@ from tracr_check.additions import Added, added_to
 from tracr_check.aggregate import Values, copied, counted, parted, summed
 from tracr_check.elsewhere import at_bos, at_pad
 from tracr_check.head import Attention, Head, HeadWeights, States
-from tracr_check.program import Array, Env, Program, Var
+from tracr_check.program import Program
+from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need, reject
 
 __all__ = ["after_attention"]
@@ -90,8 +91,9 @@ def _of_sop(head: Head, owner: Var, dim: int, where: str) -> Values:
 def _of_part(head: Head, owner: Var, dim: int, where: str) -> Values:
     """The range for each value of a count, a sum or a copy by the head's own pattern."""
     name, parts, facts, a = str(owner), head.given.parts, head.given.facts, head.a
-    need(name[1:] == head.number and name in head.given.sources, "a part of another head", where)
-    source = head.given.sources[name]
+    source = head.given.sources.get(name)
+    own = head.number if source is None else f"{head.number}.{source}"
+    need(name[1:] == own and name in head.given.sources, "a part of another head", where)
     masks, selection = head.selection("own")
     parts.add(name, masks, source)
     if name[0] == "c":

@@ -20,9 +20,9 @@ from tracr_check.aggregate import Reading, counted
 from tracr_check.boxes import State, read_state
 from tracr_check.head import Head, Queries, through
 from tracr_check.padding import JOINT, pad_rows, pad_size
-from tracr_check.program import Env, Var
 from tracr_check.scores import scores
 from tracr_check.selection import Selection
+from tracr_check.variables import Env, Var
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["at_bos", "at_pad"]

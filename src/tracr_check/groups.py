@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tracr_check.program import Env, Program, Var
+from tracr_check.program import Program
+from tracr_check.variables import Env, Var
 from tracr_check.verdict import Rejected
 
 __all__ = ["Group", "Link", "fitting", "grouped"]

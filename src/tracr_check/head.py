@@ -21,9 +21,10 @@ from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import joint_values
 from tracr_check.parts import Parts
-from tracr_check.program import Array, Env, Program, Var
+from tracr_check.program import Program
 from tracr_check.scores import Vectors, beside, pad_scores, stored_vectors
 from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
+from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
 __all__ = ["Attention", "Head", "HeadWeights", "Queries", "States", "through"]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varies
 from tracr_check.piecewise import Relus, bits_of
-from tracr_check.program import Array, Codes, Env, Var
+from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import need
 
 __all__ = ["Neurons", "Placed", "after_mlp"]

@@ -19,7 +19,8 @@ from tracr_check.boxes import INF, State, joined, read_state, rounded, varies
 from tracr_check.cells import TOLERANCE
 from tracr_check.joint import joint_values
 from tracr_check.parts import Parts
-from tracr_check.program import Array, Codes, Program, SOp, Var, is_number
+from tracr_check.program import Program
+from tracr_check.variables import Array, Codes, SOp, Var, is_number
 from tracr_check.verdict import need
 
 __all__ = ["check_outputs"]

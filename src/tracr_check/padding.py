@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracr_check.boxes import State
-from tracr_check.program import Env, Var
+from tracr_check.variables import Env, Var
 
 __all__ = ["JOINT", "joint_of", "pad_rows", "pad_size"]
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import joint_values
-from tracr_check.program import Codes, Env, Program, Selected
+from tracr_check.program import Program, Selected
 from tracr_check.selection import Mask
+from tracr_check.variables import Codes, Env
 from tracr_check.verdict import need
 
 __all__ = ["patterns"]

@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.attention import after_attention
 from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
+from tracr_check.definitions import define
 from tracr_check.facts import Facts
 from tracr_check.head import Attention, HeadWeights, States
 from tracr_check.joint import joint_values
 from tracr_check.mlp import Neurons, Placed, after_mlp
 from tracr_check.outputs import check_outputs
 from tracr_check.padding import joint_of, pad_rows, pad_size
-from tracr_check.parts import Parts, define
-from tracr_check.program import Array, Codes, Env, Program, Var
+from tracr_check.parts import Parts
+from tracr_check.program import Program
+from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["prove"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Read, State, grid_of, rounded
-from tracr_check.program import Array
+from tracr_check.variables import Array
 
 __all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "pad_scores", "scores", "stored_vectors"]
 

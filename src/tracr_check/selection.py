@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
-from tracr_check.program import Array, Env
 from tracr_check.scores import Beside, Vectors, scores
+from tracr_check.variables import Array, Env
 from tracr_check.verdict import need
 
 __all__ = ["Factor", "Mask", "Selection", "own_mask", "proved_selection", "reference"]
