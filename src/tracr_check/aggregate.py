@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
-from tracr_check.facts import default_code, moved_codes
-from tracr_check.program import Array, Codes, SOp
 from tracr_check.selection import Selection
+from tracr_check.variables import Array, Codes, SOp
 from tracr_check.verdict import need
 
 __all__ = ["Reading", "Values", "copied", "counted", "parted", "summed"]
@@ -220,9 +220,9 @@ def copied(
     """The range for each value of an aggregate.
 
     *Copies* (all selected values are equal, or none of them is a number: the program is undefined if two are selected):
-    the value itself. *Means* of numbers: o is affine in the number, so the mean of o is affine in the mean, which the
-    program lists within 1e-9. If all o have one sign, the sizes of the terms add up to the result; if a mean of such
-    numbers is 0, all of them are. Values that are not numbers are copied, alone. *Default*: what BOS holds.
+    the value itself, if it is listed. *Means* of numbers: o is affine in the number, so the mean of o is affine in the
+    mean, which the program lists within 1e-9. If all o have one sign, the sizes of the terms add up to the result; if a
+    mean of such numbers is 0, all of them are. Values that are not numbers are copied alone. *Default*: what BOS holds.
     """
     need(selection.weight is None, "BOS takes part in a mean", where)
     low, high, most = reading.by_code(codes, len(source.values))
@@ -237,7 +237,7 @@ def copied(
         if code >= 0:  # else the program is undefined there
             found[0, code], found[1, code] = min(found[0, code], lo), min(found[1, code], -hi)
 
-    if one or equal or not (live & numeric).any():
+    if not (live & numeric).any() or (source.listed and (one or equal)):
         off = _copy_errors(reading, selection, most, one or not numeric.any(), a)
         for code in np.flatnonzero(live).tolist():
             alone = reading.alone(float(most[code]), a)
@@ -263,7 +263,7 @@ def _means(
     a: Arithmetic,
     put: Callable[[int, float, float], None],
 ) -> None:
-    """The rule for means of numbers."""
+    """The rule for means of numbers; the mean of cells' middles is within the largest radius of that of the numbers."""
     low, high, most = boxes
     used = np.isfinite(low) & np.isfinite(source.numbers)
     x, lo, hi, size = source.numbers[used], low[used], high[used], most[used]
@@ -273,9 +273,11 @@ def _means(
     zeros = one_sign and fit.offset == fit.r_lo == fit.r_hi == 0 and not a.leaks and fit.slope != 0
     smallest = np.abs(x[x != 0]).min(initial=INF)
     relative, biggest = reading.shared(selection, a), float(size.max())
+    radius, blur = target.radius, float(source.radius.max())
+    zeros = zeros and source.listed and target.listed
     for code in np.flatnonzero(np.isfinite(target.numbers)).tolist():
         number = float(target.numbers[code])
-        off = abs(fit.slope) * 1.1e-9 * max(1.0, abs(number))
+        off = abs(fit.slope) * (1.1e-9 * max(1.0, abs(number)) + float(radius[code]) + blur)
         mean = fit.slope * number + fit.offset
         bound = min(biggest, abs(mean) + max(abs(fit.r_lo), abs(fit.r_hi)) + off) if one_sign else biggest
         error = relative * bound + off + 2.0**-50 * (abs(mean) + 2 * abs(fit.offset)) + 4 * a.stored_tiny

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.program import Array, Env, Var
+from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
 __all__ = ["INF", "Boxes", "Read", "State", "add_reads", "exactly", "grid_of", "hull", "joined", "natural", "rounded"]

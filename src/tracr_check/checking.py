@@ -18,7 +18,7 @@ from tracr_check.files import (
     read_bytes,
     sha256,
 )
-from tracr_check.program import read_program
+from tracr_check.program_file import read_program
 from tracr_check.proving import prove
 from tracr_check.verdict import Rejected, Verdict, need
 
@@ -28,10 +28,12 @@ VERSION = 1
 
 THEOREM = (
     "For every input of {low} to {high} tokens on which the program is defined{padding}{mask}, and for every execution "
-    "of the weights that conforms to the arithmetic {arithmetic}, decoding the logits gives the program's outputs. The "
-    "program is the tables in the folder; it is undefined where a table has no value, where a sum, mean or width is "
-    "not one of the listed values, and where several values that are not numbers are selected."
+    "of the weights that conforms to the arithmetic {arithmetic}, decoding the logits gives the program's "
+    "outputs{near}. The program is the tables in the folder; it is undefined where a table has no value, where a sum, "
+    "mean or width is not one of the listed values or in its interval, and where several values that are not numbers "
+    "are selected."
 )
+NEAR = " (those that may be any number of an interval within 1e-4, relative above 1)"
 
 
 def check_folder(folder: str | Path, arithmetic: str | None = None, padded: bool | None = None) -> Verdict:
@@ -68,7 +70,8 @@ def _checked(folder: Path, arithmetic: str | None, padded: bool | None, found: d
     low, high = program.lengths
     padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
     mask = ", under a causal mask in the program and in the network" if program.causal else ""
-    theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name)
+    near = "" if all(program.sops[number].listed for _, number in program.outputs) else NEAR
+    theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name, near=near)
     assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions())
     return Verdict(True, "", "", assumed, theorem=theorem, **found)
 

@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr_check.aggregated import aggregated, moved_codes
 from tracr_check.joint import joint_values
-from tracr_check.program import ERROR, Codes, Env, Program, Selector, SOp, Var, Way, snap
+from tracr_check.program import Program
+from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Var, Way, snap
 from tracr_check.verdict import Rejected
 
 __all__ = ["Facts"]
@@ -30,7 +32,7 @@ class Facts:
         for number, sop in program.sops.items():
             if sop.kind in ("aggregation", "width"):
                 program.ways[number] = [*program.ways[number], *self.local(sop)]
-            if program.derivable(number, frozenset(("I", "L"))):
+            if sop.listed and program.derivable(number, frozenset(("I", "L"))):
                 codes = program.codes(number, self.shape)
                 if (codes >= 0).all():
                     self.shapes[number] = codes
@@ -45,8 +47,12 @@ class Facts:
            the model is causal) the query's position: it is the program's own definition, evaluated.
         2. *Itself*: a query that selects itself and at most one key selects itself only; the result is its own value.
         3. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
+
+        None for an aggregate of an interval: its number is not known from cells.
         """
         program, selector = self.program, sop.op["selector"]
+        if sop.kind == "aggregation" and not program.sops[sop.op["value"]].listed:
+            return []
         queries, keys = program.sides(selector)
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
         ways = []
@@ -74,9 +80,12 @@ class Facts:
     def determines(self, given: Iterable[Var], variable: Var) -> bool:
         """Whether positions of one input that agree in some variables agree in another one.
 
-        Two positions of one input have one length, so "L" may be added. By enumeration of the joint values.
+        Two positions of one input have one length, so "L" may be added. By enumeration of the joint values. Not for a
+        variable of an interval: positions with one cell need not agree.
         """
         names: set[Var] = {*given, "L"}
+        if self.program.radius(variable).any():
+            return False
         try:
             env = joint_values(self.program, {*names, variable}, limit=SMALL)
         except Rejected:
@@ -119,7 +128,7 @@ class Facts:
             env = joint_values(self.program, names, limit=CLASSES)
         except Rejected:
             return None
-        classes = Env(0, {}) if not env.rows else _unique(env, names)
+        classes = env.different(names) if env.rows else Env(0, {})
         chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
         if not defined.all() or not _total_order(chosen):
             return None
@@ -127,10 +136,14 @@ class Facts:
             return "positions"
         return next(iter(names)) if len(names) == 1 else None
 
+    def conjoined(self, selector: int) -> list[Selector]:
+        """Tables that all hold where a selector holds."""
+        return [one for one in self.program.conjuncts(selector) if one.kind == "table"]
+
     @cache  # noqa: B019
     def at_most_one(self, selector: int) -> bool:
         """Whether no query selects two keys: a conjunct allows one value of a variable that is distinct."""
-        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.program.conjuncts(selector))
+        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.conjoined(selector))
 
     @cache  # noqa: B019
     def equal_values(self, selector: int, value: int) -> bool:
@@ -142,7 +155,7 @@ class Facts:
         """
         if self.at_most_one(selector) or self.determines([], value):
             return True
-        for one in self.program.conjuncts(selector):
+        for one in self.conjoined(selector):
             if self.agree(one, value):
                 return True
             ranked = self.ranks(one.keys)
@@ -153,6 +166,8 @@ class Facts:
     def agree(self, literal: Selector, value: int) -> bool:
         """Whether the keys that a table allows a query agree in an s-op, for keys of one length."""
         names: set[Var] = {literal.keys, value, "L"}
+        if not self.program.sops[value].listed:
+            return False
         try:
             env = joint_values(self.program, names, limit=SMALL)
         except Rejected:
@@ -251,51 +266,12 @@ class _Moved:
         return self.codes[codes]
 
 
-def moved_codes(source: SOp, target: SOp) -> Codes:
-    """The code in the target of each value of the source, alone."""
-    none_of = [target.index.get(value, ERROR) for value in source.values]
-    snapped = snap(target, np.where(np.isfinite(source.numbers), source.numbers, 0.0))
-    return np.where(np.isfinite(source.numbers), snapped, none_of).astype(np.int64)
-
-
-def aggregated(source: SOp, target: SOp, chosen: Truth, held: Codes) -> Codes:
-    """The mean of the selected values, by the program's definition: [query] from [query, key] and [key].
-
-    Nothing selected: the default. One value that is not a number: itself; several, or several keys where the program
-    assumes one: undefined. Numbers: the value of the target within 1e-9 of their mean, else unreached.
-    """
-    count = chosen.sum(1)
-    numeric = np.isfinite(source.numbers)
-    sums = chosen.astype(np.float64) @ np.where(numeric, source.numbers, 0.0)[held]
-    others = chosen @ (~numeric[held]).astype(np.int64)
-    found = snap(target, sums / np.maximum(count, 1))
-    alone = chosen @ moved_codes(source, target)[held]
-    found = np.where((count == 1) & (others == 1), alone, found)
-    found = np.where(((others > 0) | bool(target.op["assumed"])) & (count > 1), ERROR, found)
-    return np.where(count == 0, default_code(target), found)
-
-
-def default_code(target: SOp) -> int:
-    """The code of the default of an aggregate; negative if it is undefined where nothing is selected."""
-    default = target.op["default"]
-    if isinstance(default, int | float):
-        return int(snap(target, np.array([float(default)]))[0])
-    return int(target.index.get(default, ERROR))
-
-
 def _grouped(env: Env, names: Iterable[Var]) -> Codes:
     """The number of the group of each row: rows that agree in the names are one group."""
     columns = [env.codes[name] for name in names]
     if not columns or not env.rows:
         return np.zeros(env.rows, np.int64)
     return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
-
-
-def _unique(env: Env, names: Iterable[Var]) -> Env:
-    """The different joint values of some variables."""
-    ordered = sorted(names, key=str)
-    stacked = np.unique(np.stack([env.codes[name] for name in ordered]), axis=1)
-    return Env(stacked.shape[1], dict(zip(ordered, stacked, strict=True)))
 
 
 def _total_order(chosen: Truth) -> bool:

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr_check.program import Env, Program, Var
+from tracr_check.program import Program
+from tracr_check.variables import Env, Var
 from tracr_check.verdict import need
 
 __all__ = ["FINE", "LIMIT", "joint_values", "sort_key"]

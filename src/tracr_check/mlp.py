@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varies
 from tracr_check.piecewise import Relus, bits_of
-from tracr_check.program import Array, Codes, Env, Var
+from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import need
 
 __all__ = ["Neurons", "Placed", "after_mlp"]
@@ -182,7 +182,8 @@ class _Step:
         """The variables that the new content depends on."""
         found = {name for name, vary in self.vary.items() if vary[column.neurons].any()}
         if not column.cleared:
-            found |= {name for name, part in self.state.column(column.dim).items() if len(part[0]) > 1}
+            held = self.state.column(column.dim)
+            found |= {name for name, (lo, hi, _) in held.items() if (lo != lo[0]).any() or (hi != hi[0]).any()}
         return found
 
     # By joint values

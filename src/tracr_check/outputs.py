@@ -4,7 +4,7 @@ An output is decoded from its slice of the logits: the place of the largest (cat
 first logit, `None` if the second is larger than 1/2 (numerical). **Rule**: for every joint value of what the logits
 depend on and of the output, the logit of the program's value is larger than every other by more than the bounds of
 both; or the first logit lies strictly between the middles around the value. Values that differ by less than 1e-9 count
-as one.
+as one. A number of an interval is the first logit itself, which is right within 1e-4 (relative above 1).
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, State, joined, read_state, rounded, varies
+from tracr_check.cells import TOLERANCE
 from tracr_check.joint import joint_values
 from tracr_check.parts import Parts
-from tracr_check.program import Array, Codes, Program, SOp, Var, is_number
+from tracr_check.program import Program
+from tracr_check.variables import Array, Codes, SOp, Var, is_number
 from tracr_check.verdict import need
 
 __all__ = ["check_outputs"]
@@ -37,7 +40,7 @@ def check_outputs(
         need(env.rows, "no input is defined", f"output {name}")
         read = joined(reads, set(env.codes), env, columns)
         off = rounded(read, arithmetic)
-        compare = _categorical if sop.categorical else _numerical
+        compare = _categorical if sop.categorical else _numerical if sop.listed else _in_interval
         compare(sop, env.codes[number], read.lo - off, read.hi + off, f"output {name}")
 
 
@@ -49,6 +52,25 @@ def _categorical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> No
     gap = mine - others.max(1, initial=-INF)
     worst = int(gap.argmin())
     need(gap[worst] > 0, f"{sop.values[codes[worst]]!r:.40} is not surely the largest logit ({gap[worst]:.3g})", where)
+
+
+def _in_interval(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
+    """Every number of the cell is within the tolerance of every number that the logit can be."""
+    need(lo.shape[1] in (1, 2), "another number of logits than a number needs", where)
+    middle, radius = sop.numbers[codes], sop.radius[codes]
+    known = np.isfinite(middle)
+    off = np.maximum(hi[known, 0] - middle[known], middle[known] - lo[known, 0]) + radius[known]
+    near = off < TOLERANCE * np.maximum(1.0, np.abs(middle[known]) - radius[known])
+    need(near.all(), f"a number may be off by {off[~near].max(initial=0.0):.3g}", where)
+    _check_none(known, lo, hi, where)
+
+
+def _check_none(known: NDArray[np.bool_], lo: Array, hi: Array, where: str) -> None:
+    """`None` is told apart from numbers."""
+    if lo.shape[1] == 1:
+        need(known.all(), "None has no logit", where)
+    else:
+        need((lo[~known, 1] > 0.5).all() and (hi[known, 1] < 0.5).all(), "None is not told apart", where)
 
 
 def _numerical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
@@ -68,7 +90,4 @@ def _numerical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None
         worst = int(gap.argmin())
         text = f"{numbers[known][worst]} may be read as another value: [{lo[known, 0][worst]}, {hi[known, 0][worst]}]"
         need(gap[worst] > 0, text, where)
-    if lo.shape[1] == 1:
-        need(known.all(), "None has no logit", where)
-    else:
-        need((lo[~known, 1] > 0.5).all() and (hi[known, 1] < 0.5).all(), "None is not told apart", where)
+    _check_none(known, lo, hi, where)

@@ -11,121 +11,26 @@ selects hold one value, then each copy is that value or nothing, and all are not
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.boxes import INF, Read, add_reads
-from tracr_check.facts import Facts, default_code, moved_codes
-from tracr_check.joint import joint_values
-from tracr_check.program import ERROR, Array, Codes, Env, Program, SOp, Var, Way, snap
+from tracr_check.definitions import sums_of
+from tracr_check.facts import Facts
+from tracr_check.patterns import patterns
+from tracr_check.program import Program
 from tracr_check.selection import Mask
+from tracr_check.variables import ERROR, Array, Codes, SOp, Var, Way, snap
 from tracr_check.verdict import need, reject
 
-__all__ = ["Parts", "define"]
+__all__ = ["Parts"]
 
-FIRST = 100_000
-MOST_SUMS = 20_000
 MOST_PARTS = 8
-CLASSES = 2_000
-CELLS = 60_000_000
-
-
-def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
-    """Add the definitions of a certificate to the program: pairs of s-ops, widths of selectors, sums of s-ops."""
-    for text, given in aux.items():
-        number, kind = int(text), given["kind"]
-        need(number >= FIRST and number not in program.sops, "a definition hides an s-op")
-        ways: list[Way] = []
-        match kind:
-            case "pair":
-                first, second = given["of"]
-                size = len(program.sops[first].values), len(program.sops[second].values)
-                need(math.prod(size) <= MOST_SUMS * 50, "a pair has too many values")
-                values: Sequence[Any] = range(math.prod(size))
-                ways = [Way((first, second), _pairing(size[1]))]
-            case "width":
-                need(given["selector"] in program.selectors, "no such selector")
-                least = 1 if facts.always(given["selector"]) else 0
-                values = range(least, program.lengths[1] + 1)
-            case "sum":
-                need(given["selector"] in program.selectors, "no such selector")
-                values = sums_of(program.sops[given["of"]], program.lengths[1])
-            case _:
-                reject(f"no definition {kind!r:.40}")
-        label = f"{kind} of {given.get('of', given.get('selector'))}"
-        program.sops[number] = SOp(number, label, dict(given), tuple(values))
-        program.sizes[number], program.ways[number] = len(values), ways
-        if kind == "width":
-            program.ways[number] = facts.local(program.sops[number])
-    _quotients(program)
-
-
-def _pairing(size: int) -> Any:
-    return lambda rows, first, second: first * size + second
-
-
-def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
-    """All sums of up to so many numbers of an s-op, which must be multiples of a common fraction.
-
-    >>> sums_of(SOp(0, "half", {"kind": "tokens"}, (0, 0.5)), 3)
-    (0.0, 0.5, 1.0, 1.5)
-    """
-    numbers = sop.numbers[np.isfinite(sop.numbers)].tolist()
-    fractions = [Fraction(number).limit_denominator(1000) for number in numbers]
-    need(
-        numbers
-        and all(
-            abs(float(f) - x) <= 1e-13 * max(1.0, abs(x)) and bool(f) == bool(x)
-            for f, x in zip(fractions, numbers, strict=True)
-        ),
-        f"the values of {sop.label} have no common fraction",
-    )
-    unit = math.lcm(*(fraction.denominator for fraction in fractions))
-    units = [int(fraction * unit) for fraction in fractions]
-    low, high = min(0, *units) * longest, max(0, *units) * longest
-    need(high - low < MOST_SUMS, f"sums of {sop.label} have too many values")
-    return tuple(one / unit for one in range(low, high + 1))
-
-
-def _quotients(program: Program) -> None:
-    """A mean is the quotient of the sum and the width, where both are defined; undefined if it is not listed.
-
-    If the sum or width is not that of any selection (a sum larger than the count allows), no input has both.
-    """
-    widths = {sop.op["selector"]: number for number, sop in program.sops.items() if _is(sop, "width")}
-    sums = {(sop.op["selector"], sop.op["of"]): number for number, sop in program.sops.items() if _is(sop, "sum")}
-    for number, sop in list(program.sops.items()):
-        if sop.kind == "aggregation":
-            total, width = sums.get((sop.op["selector"], sop.op["value"])), widths.get(sop.op["selector"])
-            source = program.sops[sop.op["value"]]
-            if total is not None and width is not None and np.isfinite(source.numbers).all():
-                function = _quotient(sop, program.sops[total], program.sops[width], source)
-                program.ways[number] = [*program.ways[number], Way((total, width), function)]
-
-
-def _is(sop: SOp, kind: str) -> bool:
-    return sop.kind == kind and (sop.number >= FIRST or kind == "width")
-
-
-def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Any:
-    low, high = source.numbers.min(), source.numbers.max()
-
-    def function(rows: int, sums: Codes, counts: Codes) -> Codes:
-        w, s = width.numbers[counts], total.numbers[sums]
-        found = snap(target, s / np.maximum(w, 1.0))
-        possible = (s <= w * high + 1e-6) & (s >= w * low - 1e-6)
-        found = np.where(possible & (found >= 0), found, ERROR)
-        if target.op["assumed"]:
-            found = np.where(w > 1, ERROR, found)
-        return np.where(w == 0, np.where(s == 0, default_code(target), ERROR), found)
-
-    return function
 
 
 @dataclass(eq=False)
@@ -134,11 +39,11 @@ class Parts:
 
     program: Program
     facts: Facts
-    masks: dict[str, Mask] = field(default_factory=dict)
+    masks: dict[str, tuple[Mask, ...]] = field(default_factory=dict)
     sources: dict[str, int | None] = field(default_factory=dict)
     identities: list[tuple[Var, list[tuple[Var, float]], float]] = field(default_factory=list)
-    done: set[int] = field(default_factory=set)
-    wholes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    done: set[tuple[int, tuple[str, ...]]] = field(default_factory=set)
+    wholes: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for number, sop in self.program.sops.items():
@@ -149,10 +54,10 @@ class Parts:
                 if len(merged) > 1 and all(merged.values()):
                     self.identities.append((number, list(merged.items()), float(sop.op["constant"])))
 
-    def add(self, name: str, mask: Mask, source: int | None) -> None:
+    def add(self, name: str, masks: tuple[Mask, ...], source: int | None) -> None:
         """A head defines a part: a count "c...", a sum "s..." or a copy "p..." of an s-op."""
         need(self.sources.get(name, source) == source, f"{name} has two meanings")
-        self.masks.setdefault(name, mask)
+        self.masks.setdefault(name, masks)
         self.sources[name] = source
         sizes = {"c": self.program.lengths[1] + 1}
         if source is not None:
@@ -174,50 +79,38 @@ class Parts:
 
     def whole_of(self, name: str) -> SOp:
         """The s-op that a copy is part of."""
-        number = next((int(text) for text, names in self.wholes.items() if name in names), None)
+        every = ((int(text), names) for text, ways in self.wholes.items() for names in ways)
+        number = next((whole for whole, names in every if name in names), None)
         if number not in self.program.sops or self.program.sops[number].kind != "aggregation":
             reject(f"{name} is part of no aggregate")
         return self.program.sops[number]
 
     def prove(self) -> None:
-        """Prove the identities all of whose parts are defined."""
-        for text, names in self.wholes.items():
-            whole = int(text)
-            if whole in self.done or not all(name in self.masks for name in names):
-                continue
-            need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
-            kinds = {name[0] for name in names}
-            sop = self.program.sops[whole]
-            need(
-                len(kinds) == 1 and sop.kind == {"c": "width", "s": "sum", "p": "aggregation"}[min(kinds)],
-                "other parts",
-            )
-            (self.prove_copy if kinds == {"p"} else self.prove_sum)(sop, list(names))
-            self.done.add(whole)
+        """Prove the identities all of whose parts are defined; a whole may be made up in several ways."""
+        for text, ways in self.wholes.items():
+            need(len(ways) <= MOST_PARTS, f"{len(ways)} ways to make up one variable")
+            for names in ways:
+                key = int(text), tuple(names)
+                if key not in self.done and all(name in self.masks for name in names):
+                    self.prove_whole(self.program.sops[key[0]], list(names))
+                    self.done.add(key)
 
-    def tables(
-        self, sop: SOp, names: Sequence[str]
-    ) -> tuple[NDArray[np.int8], NDArray[np.bool_], list[NDArray[np.int8]]]:
-        """[query, key] on common classes: the selector, where it is defined, and each mask."""
-        queries, keys = self.program.sides(sop.op["selector"])
-        sides = []
-        for own, place in ((queries, "queries"), (keys, "keys")):
-            needed: set[Var] = set(own).union(*(getattr(self.masks[name], place).free for name in names))
-            sides.append(joint_values(self.program, needed, few=CLASSES))
-        need(sides[0].rows * sides[1].rows <= CELLS, "too many classes in a sum of heads")
-        chosen, defined = self.program.selected(sop.op["selector"], sides[0], sides[1])
-        masks = [_expanded(self.program, self.masks[name], sides[0], sides[1]) for name in names]
-        shape = (sides[0].rows, sides[1].rows)
-        return np.broadcast_to(chosen, shape).astype(np.int8), np.broadcast_to(defined, shape), masks
+    def prove_whole(self, sop: SOp, names: list[str]) -> None:
+        """Parts of one kind make up a variable."""
+        need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
+        kinds = {name[0] for name in names}
+        fits = len(kinds) == 1 and sop.kind == {"c": "width", "s": "sum", "p": "aggregation"}[min(kinds)]
+        need(fits, "other parts")
+        (self.prove_copy if kinds == {"p"} else self.prove_sum)(sop, names)
 
     def prove_sum(self, sop: SOp, names: list[str]) -> None:
         """Signed masks add up to the selector."""
         if sop.kind == "sum":
             need(all(self.sources[name] == sop.op["of"] for name in names), "parts sum other values")
-        wanted, defined, masks = self.tables(sop, names)
+        wanted, defined, masks = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
         for signs in itertools.product((1, -1), repeat=len(names)):
-            total = np.sum([sign * mask for sign, mask in zip(signs, masks, strict=True)], axis=0)
-            if np.array_equal(total[defined], wanted[defined]):
+            total = np.sum([sign * mask.astype(np.int8) for sign, mask in zip(signs, masks, strict=True)], axis=0)
+            if (total == wanted)[defined].all():
                 terms: list[tuple[Var, float]] = [(n, float(s)) for n, s in zip(names, signs, strict=True)]
                 self.identities.append((sop.number, terms, 0.0))
                 self.program.ways[sop.number] = [
@@ -240,10 +133,9 @@ class Parts:
     def prove_copy(self, sop: SOp, names: list[str]) -> None:
         """The masks cover the selector, which selects one value."""
         need(all(self.sources[name] == sop.op["value"] for name in names), "parts copy other values")
-        wanted, defined, masks = self.tables(sop, names)
-        need(
-            ((np.max(masks, axis=0) == wanted)[defined]).all(), f"the heads {', '.join(names)} do not cover {sop.label}"
-        )
+        wanted, defined, masks = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
+        covered = (np.logical_or.reduce(masks) == wanted)[defined].all()
+        need(covered, f"the heads {', '.join(names)} do not cover {sop.label}")
         source = self.program.sops[sop.op["value"]]
         nothing, moved = len(source.values), moved_codes(source, sop)
 
@@ -264,7 +156,8 @@ class Parts:
         """Columns that read the terms of an identity in its proportions read the whole instead.
 
         Let z = k + sum of f_t t. A column reads alpha f_t x_t + r_t of each term, r_t in a range: then it reads
-        alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed.
+        alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
+        add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
         """
         found = dict(reads)
         for whole, terms, constant in self.identities:
@@ -295,7 +188,7 @@ class Parts:
         for term, factor in terms:
             read, x = reads[term], self.numbers(term)[:, None]
             line = alpha * factor * x
-            slack = 2.0**-50 * np.abs(line)
+            slack = 2.0**-50 * np.abs(line) + np.abs(alpha * factor) * self.program.radius(term)[:, None]
             lo = lo + (read.lo[:, columns] - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi[:, columns] - line + slack).max(0, keepdims=True)
             up, down, count = (
@@ -304,10 +197,17 @@ class Parts:
             )
             found[term] = _blank(read, columns)
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
+        near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
         base = alpha * (z[:, None] - constant)
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
         width = reads[terms[0][0]].lo.shape[1]
-        new = _spread(width, columns, len(z), (base + lo - near, base + hi + near, up, down, count, np.zeros(1)))
+        lo, hi = base + lo - near, base + hi + near
+        larger = 1 + 2.0**-50
+        up, down = (
+            np.minimum(up, np.maximum(hi + down, 0.0) * larger),
+            np.minimum(down, np.maximum(up - lo, 0.0) * larger),
+        )
+        new = _spread(width, columns, len(z), (lo, hi, up, down, count, np.zeros(1)))
         found[whole] = add_reads(found[whole], new) if whole in found else new
         return found
 
@@ -328,25 +228,3 @@ def _spread(width: int, columns: NDArray[np.int64], rows: int, parts: Sequence[A
         whole[:, columns] = part
         found.append(whole)
     return Read(*found)
-
-
-def _expanded(program: Program, mask: Mask, queries: Env, keys: Env) -> NDArray[np.int8]:
-    """A mask on other classes, which list all the variables of its own."""
-    rows, columns = _places(program, mask.queries, queries), _places(program, mask.keys, keys)
-    return mask.chosen[np.ix_(rows, columns)].astype(np.int8)
-
-
-def _places(program: Program, small: Env, big: Env) -> Codes:
-    """The row of `small` that agrees with each row of `big`."""
-    names = small.free
-    if not names:
-        need(small.rows == 1, "classes of a part")
-        return np.zeros(big.rows, np.int64)
-    sizes = [program.sizes[name] for name in names]
-    own = np.ravel_multi_index([small.codes[name] for name in names], sizes)
-    wanted = np.ravel_multi_index([program.codes(name, big) for name in names], sizes)
-    order = np.argsort(own)
-    places = np.searchsorted(own[order], wanted)
-    found = order[np.minimum(places, len(order) - 1)]
-    need((own[found] == wanted).all(), "classes of a part are missing")
-    return found

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracr_check.boxes import INF, grid_of
-from tracr_check.program import Array
+from tracr_check.variables import Array
 
 __all__ = ["Relus", "bits_of"]
 

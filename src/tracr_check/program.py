@@ -1,118 +1,20 @@
-"""The program: its tables, which are the specification, and the values of its variables as codes.
+"""The program: its tables, which are the specification, and how to compute its variables at a position.
 
-A *variable* is a number (an s-op of the program, or a definition that the certificate adds) or a name: "T" the token,
-"I" the position, "L" the length of the input, and parts of heads ("c0.1"). A *way* computes the codes of a variable
-from those of other variables at the same position. A variable without a way is free: attention brings it from other
-positions. Codes are places in the list of a variable's values; a negative code means that the program is undefined.
-The program is undefined on an input if it is undefined for any s-op at any position.
+A variable without a way is free: attention brings it from other positions. The program is undefined on an input if it
+is undefined for any s-op at any position.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr_check.verdict import need, reject
+from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Var, Way, snap
+from tracr_check.verdict import reject
 
-__all__ = [
-    "ERROR",
-    "UNREACHED",
-    "Array",
-    "Codes",
-    "Env",
-    "Program",
-    "SOp",
-    "Selector",
-    "Var",
-    "Way",
-    "read_program",
-    "snap",
-]
-
-Var = int | str
-Codes = NDArray[np.int64]
-Array = NDArray[np.float64]
-ERROR, UNREACHED = -1, -2
-NEAR = 1e-9
-LONGEST = 4096
-
-
-@dataclass
-class Env:
-    """Joint values: the codes of some variables, row by row. All are functions of the `free` ones."""
-
-    rows: int
-    codes: dict[Var, Codes]
-    free: tuple[Var, ...] = ()
-
-    def where(self, kept: NDArray[np.bool_]) -> Env:
-        """Only some rows."""
-        return Env(int(kept.sum()), {name: codes[kept] for name, codes in self.codes.items()}, self.free)
-
-    def rows_at(self, places: Codes) -> Env:
-        """Some rows, by their numbers."""
-        return Env(len(places), {name: codes[places] for name, codes in self.codes.items()}, self.free)
-
-    def part(self, start: int, stop: int) -> Env:
-        """A range of rows."""
-        codes = {name: codes[start:stop] for name, codes in self.codes.items()}
-        return Env(min(stop, self.rows) - start, codes, self.free)
-
-    def only(self, names: Iterable[Var]) -> Env:
-        """Only some variables, and the free ones."""
-        kept = {*names, *self.free}
-        return Env(self.rows, {name: codes for name, codes in self.codes.items() if name in kept}, self.free)
-
-
-@dataclass(frozen=True, eq=False)
-class Way:
-    """Computes a variable from the codes of others. The function gets their codes, none of them negative."""
-
-    of: tuple[Var, ...]
-    function: Callable[..., Codes]
-
-
-@dataclass(frozen=True, eq=False)
-class SOp:
-    """An s-op or a definition: its operation, its values, and their numbers (NaN for values that are not numbers)."""
-
-    number: int
-    label: str
-    op: Mapping[str, Any]
-    values: tuple[Any, ...]
-    table: Codes | None = None
-    categorical: bool = True
-    numbers: Array = field(init=False)
-    index: Mapping[Any, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        numbers = [float(value) if is_number(value) else math.nan for value in self.values]
-        object.__setattr__(self, "numbers", np.array(numbers, dtype=np.float64))
-        object.__setattr__(self, "index", {value: code for code, value in reversed(list(enumerate(self.values)))})
-
-    @property
-    def kind(self) -> str:
-        """The name of its operation."""
-        return str(self.op["kind"])
-
-
-@dataclass(frozen=True, eq=False)
-class Selector:
-    """A table [query, key] over the codes of two s-ops, or ("and", "or", "not") a combination of selectors."""
-
-    number: int
-    label: str
-    kind: str
-    parts: tuple[int, ...]
-    keys: int = -1
-    queries: int = -1
-    table: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8))
-
+__all__ = ["Program", "Selected"]
 
 Selected = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
@@ -155,6 +57,10 @@ class Program:
         if isinstance(variable, int):
             return self.sops[variable].numbers
         return np.arange(float(self.sizes[variable])) + (self.lengths[0] if variable == "L" else 0.0)
+
+    def radius(self, variable: Var) -> Array:
+        """How far the number of each code of a variable reaches."""
+        return self.sops[variable].radius if isinstance(variable, int) else np.zeros(self.sizes[variable])
 
     def derivable(self, variable: Var, have: frozenset[Var], memo: dict[Var, bool] | None = None) -> bool:
         """Whether a variable is a function of others."""
@@ -205,22 +111,22 @@ class Program:
 
     def literals(self, selector: int) -> list[Selector]:
         """The tables that a selector is made of, each once."""
-        return self._tables(selector, ("and", "or", "not"))
+        return self._below(selector, ("and", "or", "not"))
 
     def conjuncts(self, selector: int) -> list[Selector]:
-        """Tables that all hold where a selector holds, each once."""
-        return self._tables(selector, ("and",))
+        """The selectors whose conjunction a selector is, each once."""
+        return self._below(selector, ("and",))
 
-    def _tables(self, selector: int, through: tuple[str, ...]) -> list[Selector]:
-        """The tables below a selector, through combinations of these kinds; every selector is visited once."""
+    def _below(self, selector: int, through: tuple[str, ...]) -> list[Selector]:
+        """The selectors below a selector, through combinations of these kinds; every selector is visited once."""
         found, seen, waiting = [], {selector}, [selector]
         while waiting:
             one = self.selectors[waiting.pop()]
-            if one.kind == "table":
-                found.append(one)
-            elif one.kind in through:
+            if one.kind in through:
                 waiting += [part for part in reversed(one.parts) if part not in seen]
                 seen.update(one.parts)
+            else:
+                found.append(one)
         return found
 
     def sides(self, selector: int) -> tuple[set[int], set[int]]:
@@ -262,24 +168,6 @@ class Program:
         return (~chosen if one.kind == "not" else chosen), defined
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value counts as a number."""
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def snap(sop: SOp, numbers: Array) -> Codes:
-    """The codes of numbers (NaN: of `None`): the nearest value, if it is within 1e-9; else unreached."""
-    known = np.flatnonzero(np.isfinite(sop.numbers))
-    none = sop.index.get(None, ERROR)
-    if not len(known):
-        return np.where(np.isnan(numbers), none, UNREACHED)
-    order = known[np.argsort(sop.numbers[known], kind="stable")]
-    ordered = sop.numbers[order]
-    nearest = order[np.searchsorted((ordered[1:] + ordered[:-1]) / 2, np.nan_to_num(numbers))]
-    off = np.abs(sop.numbers[nearest] - numbers) > NEAR * np.maximum(1.0, np.abs(numbers))
-    return np.where(np.isnan(numbers), none, np.where(off, UNREACHED, nearest))
-
-
 def _ways(program: Program, sop: SOp) -> list[Way]:
     """The way to compute an s-op at its own position; none for what attention brings."""
     op, table = sop.op, sop.table
@@ -299,6 +187,8 @@ def _ways(program: Program, sop: SOp) -> list[Way]:
             assert table is not None
             return [Way((op["fst"], op["snd"]), lambda rows, first, second: table[first, second])]
         case "linear" | "sum_lookup":
+            if not all(program.sops[term].listed for term, _ in op["terms"]):
+                return []  # its cell is not known from theirs
             return [Way(tuple(term for term, _ in op["terms"]), _weighted(program, sop))]
         case _:
             return []
@@ -318,124 +208,3 @@ def _weighted(program: Program, sop: SOp) -> Callable[..., Codes]:
         return found if sop.table is None else np.where(found < 0, found, sop.table[found])
 
     return function
-
-
-# Reading
-
-
-def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
-    """The program of a `model.json` and its tables; every table must have the shape and codes that its place needs."""
-    options, given = model["options"], model["program"]
-    longest, causal, (low, high) = options["max_seq_len"], options["causal"], given["lengths"]
-    need(all(type(one) is int for one in (longest, low, high)) and type(causal) is bool, "malformed options")
-    need(1 <= low <= high <= longest <= LONGEST, f"lengths {low} to {high} of {longest}")
-    need(not causal or not any(s["op"]["kind"] == "length" for s in given["sops"]), "a causal model reads the length")
-    vocabulary = tuple(_value(token) for token in options["vocab"])
-    left = {name: array for name, array in tables.items() if name.startswith(("sops.", "selectors."))}
-    sops: dict[int, SOp] = {}
-    selectors: dict[int, Selector] = {}
-    given_selectors = list(given["selectors"])
-    for entry in given["sops"]:
-        sop = _read_sop(entry, left, sops, longest)
-        _check_values(sop, vocabulary, longest, (low, high))
-        need(sop.number not in sops and type(sop.number) is int, f"two s-ops have the number {sop.number}")
-        sops[sop.number] = sop
-    for entry in given_selectors:
-        selector = _read_selector(entry, left, sops, selectors)
-        need(selector.number not in selectors, f"two selectors have the number {selector.number}")
-        selectors[selector.number] = selector
-    need(not left, "there are tables without an s-op or selector")
-    outputs = [(str(name), number) for name, number in given["outputs"]]
-    need(outputs and all(number in sops for _, number in outputs), "an output is not an s-op")
-    _check_order(sops, selectors)
-    return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
-
-
-def _value(data: Any, depth: int = 0) -> Any:
-    """A value of the program; values of types that JSON lacks are told apart by their text."""
-    if isinstance(data, dict):
-        need(len(data) == 1 and depth < 100, "malformed value")
-        ((kind, content),) = data.items()
-        if kind == "tuple":
-            return tuple(_value(one, depth + 1) for one in content)
-        if kind == "int":
-            return int(str(content)[:2000], 16)
-        return (f"a {kind}", repr(content))
-    need(data is None or isinstance(data, str | int | float), "malformed value")
-    return data
-
-
-def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp], longest: int) -> SOp:
-    op = dict(entry["op"])
-    need(entry["domain"]["kind"] == "finite", f"{entry['label']} takes values in an interval, which is not covered")
-    values = tuple(_value(value) for value in entry["domain"]["values"])
-    shape: tuple[int, ...] | None = None
-    match op["kind"]:
-        case "positions":
-            shape = (longest,)
-        case "lookup":
-            shape = (len(sops[op["inner"]].values),)
-        case "pair_lookup":
-            shape = (len(sops[op["fst"]].values), len(sops[op["snd"]].values))
-        case "sum_lookup":
-            op["points"] = [_value(value) for value in op["points"]["values"]]
-            shape = (len(op["points"]),)
-        case "aggregation":
-            op["default"] = _value(op["default"])
-            need(type(op["assumed"]) is bool, "malformed aggregation")
-        case kind:
-            need(kind in ("tokens", "indices", "length", "constant", "linear", "width"), f"no operation {kind!r:.40}")
-    table = None
-    if shape is not None:
-        table = left.pop(f"sops.{entry['id']}").astype(np.int64)
-        need(table.shape == shape, f"the table of {entry['label']} has another shape than its inputs")
-        need(table.size == 0 or -2 <= table.min() <= table.max() < len(values), f"codes of {entry['label']}")
-    need(entry["encoding"] in ("categorical", "numerical"), "malformed encoding")
-    return SOp(entry["id"], str(entry["label"]), op, values, table, entry["encoding"] == "categorical")
-
-
-def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: tuple[int, int]) -> None:
-    """Inputs have the values that they are read as."""
-    expected: Iterable[Any] | None = None
-    match sop.kind:
-        case "tokens":
-            expected = vocabulary
-        case "indices":
-            expected = range(longest)
-        case "length":
-            expected = range(lengths[0], lengths[1] + 1)
-    need(expected is None or sop.values == tuple(expected), f"{sop.label} has other values than the input")
-    need(sop.kind != "constant" or len(sop.values) >= 1, f"{sop.label} has no value")
-    need(len(sop.values) >= 1, f"{sop.label} has no values")
-
-
-def _read_selector(
-    entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp], known: Mapping[int, Selector]
-) -> Selector:
-    number, label = entry["id"], str(entry["label"])
-    if "kind" in entry:
-        kind, parts = entry["kind"], tuple(entry["parts"])
-        need((kind in ("and", "or") and len(parts) == 2) or (kind == "not" and len(parts) == 1), f"selector {label}")
-        need(all(part in known for part in parts), f"selector {label} is made of later selectors")
-        return Selector(number, label, kind, parts)
-    table = left.pop(f"selectors.{number}")
-    need(table.dtype == np.int8, f"the table of {label} has another type")
-    shape = (len(sops[entry["queries"]].values), len(sops[entry["keys"]].values))
-    need(table.shape == shape and table.min() >= -2 and table.max() <= 1, f"the table of {label} is malformed")
-    return Selector(number, label, "table", (), entry["keys"], entry["queries"], table)
-
-
-def _check_order(sops: Mapping[int, SOp], selectors: Mapping[int, Selector]) -> None:
-    """Every s-op comes after those it depends on, through selectors too."""
-    compared: dict[int, set[int]] = {}
-    for number, one in selectors.items():
-        own = {one.keys, one.queries} if one.kind == "table" else set()
-        compared[number] = own.union(*(compared[part] for part in one.parts))
-    before: set[int] = set()
-    for number, sop in sops.items():
-        op = sop.op
-        needed = {op[name] for name in ("inner", "fst", "snd", "value") if name in op}
-        needed |= {term for term, _ in op.get("terms", ())}
-        needed |= compared[op["selector"]] if "selector" in op else set()
-        need(needed <= before, f"{sop.label} comes before what it depends on")
-        before.add(number)

@@ -13,14 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.attention import Attention, HeadWeights, States, after_attention, pad_rows
+from tracr_check.attention import after_attention
 from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
+from tracr_check.definitions import define
 from tracr_check.facts import Facts
+from tracr_check.head import Attention, HeadWeights, States
 from tracr_check.joint import joint_values
 from tracr_check.mlp import Neurons, Placed, after_mlp
 from tracr_check.outputs import check_outputs
-from tracr_check.parts import Parts, define
-from tracr_check.program import Array, Codes, Env, Program, Var
+from tracr_check.padding import joint_of, pad_rows, pad_size
+from tracr_check.parts import Parts
+from tracr_check.program import Program
+from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["prove"]
@@ -175,19 +179,15 @@ def _canonical(program: Program, owners: Mapping[int, Var]) -> dict[int, Var]:
 
 
 def _apart(base: Var, state: State) -> Placed:
-    """BOS or PAD: all combinations of values; of the variables it depends on, that with the most owns a dimension."""
-
-    def owner(dim: int, names: set[Var]) -> Var:
-        return max(names, key=lambda name: (len(state.tables[name].lo), str(name)), default=base)
+    """BOS or PAD: all combinations of values; a dimension is owned by all variables that it depends on."""
 
     def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
-        others = pad_rows(state, names - {owner}, PAD_ROWS // len(state.tables[owner].lo))
-        size = len(state.tables[owner].lo)
-        codes = {name: np.tile(places, size) for name, places in others.codes.items()}
-        own = np.repeat(np.arange(size), others.rows)
-        return Env(size * others.rows, {**codes, owner: own}), own
+        env = pad_rows(state, names, PAD_ROWS, owner)
+        return env, env.codes[owner]
 
     def same(reads: dict[Var, Read]) -> dict[Var, Read]:
         return reads
 
-    return Placed(owner, rows, lambda one: len(state.tables[one].lo), same, False)
+    return Placed(
+        lambda dim, names: joint_of(state, names, base), rows, lambda one: pad_size(state, one), same, mortal=False
+    )

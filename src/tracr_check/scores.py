@@ -3,10 +3,14 @@
 Only differences of the scores of one query matter. Let q = c + d (d the error of the query) and let `ref` be any
 vector: q . k = c . k + d . (k - ref) + d . ref, and the last term is the same for all keys of the query. So the shifted
 score is c . k within |d| . |k - ref|. It is bounded for tokens, BOS and PAD with one `ref` per query class.
+
+The components may fall into groups whose terms are bounded apart. The score is still one sum over all components, so
+the rounding of a group depends on the others: on their number, and for exactness on their sizes and grids (`Beside`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +18,9 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Read, State, grid_of, rounded
-from tracr_check.program import Array
+from tracr_check.variables import Array
 
-__all__ = ["Vectors", "distances", "pad_scores", "scores", "stored_vectors"]
+__all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "pad_scores", "scores", "stored_vectors"]
 
 Truth = NDArray[np.bool_]
 
@@ -32,6 +36,10 @@ class Vectors:
     def at(self, rows: NDArray[np.int64]) -> Vectors:
         """Some rows."""
         return Vectors(self.lo[rows], self.hi[rows], self.grid[rows])
+
+    def of(self, components: NDArray[np.int64]) -> Vectors:
+        """Some components."""
+        return Vectors(self.lo[:, components], self.hi[:, components], self.grid[:, components])
 
     @property
     def middle(self) -> Array:
@@ -71,7 +79,35 @@ def distances(radius: Array, keys: Array, ref: Array) -> Array:
     return found * (1 + 2.0**-30)
 
 
-def scores(queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic) -> tuple[Array, Array]:
+@dataclass(frozen=True)
+class Beside:
+    """Other components of a sum: their number, the most that their products' sizes add up to, and a grid of these.
+
+    The grid is 0 if the products are not all points on a grid.
+    """
+
+    count: int
+    size: float
+    grid: float
+
+
+ALONE = Beside(0, 0.0, INF)
+
+
+def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
+    """The components of some groups of queries and keys."""
+    count, size, grid = 0, 0.0, INF
+    for queries, keys in groups:
+        rough = any(((one.grid == 0) & (one.size > 0)).any() or one.radius.any() for one in (queries, keys))
+        count += queries.lo.shape[1]
+        size += float((queries.size @ keys.size.T).max(initial=0.0)) * (1 + 2.0**-30)
+        grid = min(grid, 0.0 if rough else _least_grid(queries, keys))
+    return Beside(count, size, grid)
+
+
+def scores(
+    queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic, others: Beside = ALONE
+) -> tuple[Array, Array]:
     """Bounds of the shifted scores as computed, [query, key].
 
     A score is exact if all products that are not 0 are multiples of a grid and their sizes add up to few enough bits.
@@ -85,13 +121,14 @@ def scores(queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic) 
     count = q_some @ k_some.T
     q_rough, k_rough = ((one.grid == 0) & (one.size > 0) for one in (queries, keys))
     known = (q_rough.astype(np.float64) @ k_some.T + q_some @ k_rough.astype(np.float64).T) == 0
-    grid = _least_grid(queries, keys)
-    exact = known & (size <= 2.0**a.sum_bits * grid) & (spread == 0) & (grid >= a.tiny)
-    off = np.where(exact | (count == 0), 0.0, a.gamma(count) * size + 2 * count * a.tiny)
+    own_grid = _least_grid(queries, keys)
+    grid, reach = min(own_grid, others.grid), size + others.size
+    exact = known & (reach <= 2.0**a.sum_bits * grid) & (spread == 0) & (grid >= a.tiny)
+    off = np.where(exact | (count == 0), 0.0, a.gamma(count + others.count) * size + 2 * count * a.tiny)
     if a.narrow:
-        fits = exact & (size <= 2.0**a.stored_bits * grid)
+        fits = exact & (reach <= 2.0**a.stored_bits * grid)
         off = off + np.where(fits | (count == 0), 0.0, a.stored_unit * (size + off) + a.stored_tiny)
-    precise = known & (spread == 0) & (size <= 2.0**52 * grid)
+    precise = known & (spread == 0) & (size <= 2.0**52 * own_grid)
     off = off + np.where(precise | (count == 0), 0.0, (count + 3) * 2.0**-51 * size)
     return middle - spread - off, middle + spread + off
 
@@ -106,16 +143,25 @@ def _least_grid(queries: Vectors, keys: Vectors) -> float:
 
 
 def pad_scores(
-    queries: Vectors, pad: State, w_key: Array, b_key: Array, keys: Vectors, ref: Array, arithmetic: Arithmetic
+    queries: Vectors,
+    pad: State,
+    w_key: Array,
+    b_key: Array,
+    keys: Vectors,
+    ref: Array,
+    arithmetic: Arithmetic,
+    others: int = 0,
 ) -> Array:
     """The largest shifted score of each query class at any PAD position; `keys` is a box of all PAD keys.
+
+    The score is a sum over these components and `others` more.
 
     What PAD holds is known dimension by dimension: the score is c . (x W + b) = sum over dimensions d of x_d (W c)_d +
     b . c, and x is a sum over variables; for each variable it is at most the largest over its values of the sum of the
     largest terms of each box. Rounding: x W is a sum of `terms` products, the score of `rank` more; their relative
     errors multiply sums of sizes, which are bounded dimension by dimension too.
     """
-    a, rank = arithmetic, w_key.shape[1]
+    a, rank = arithmetic, w_key.shape[1] + others
     terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
     relative = a.gamma(terms + rank + 2) + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
     flushed = (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))

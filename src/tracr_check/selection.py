@@ -7,6 +7,11 @@ included) be at least `apart` below the floor: the smallest s, or b where a quer
 - *default*: b is `apart` below s. If keys are selected, they share the weight; if none is, BOS has all of it.
 - *counting*: b is near s: BOS has a weight of C = exp(b - s) next to a weight of 1 for each selected key.
 
+**Factors.** If components of queries and keys fall into groups (`groups.py`), a score is a sum of a term for each
+group, and a mask may be a conjunction of masks, one for each. A key is selected if every factor selects it. So the
+scores of selected keys are between the sums of the smallest and of the largest selected terms; another key fails in
+some factor, and its score is at most the largest term that is not selected there, plus the largest of the others.
+
 Keys that the causal mask hides have no weight, in the program and in the network: a query of any class sees some subset
 of the keys, so the classes are compared as without the mask.
 """
@@ -14,18 +19,20 @@ of the keys, so the classes are compared as without the mask.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
-from tracr_check.program import Array, Env
-from tracr_check.scores import Vectors, scores
+from tracr_check.scores import Beside, Vectors, scores
+from tracr_check.variables import Array, Env
 from tracr_check.verdict import need
 
-__all__ = ["Mask", "Selection", "merged", "own_mask", "proved_selection"]
+__all__ = ["Factor", "Mask", "Selection", "own_mask", "proved_selection", "reference"]
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
@@ -71,21 +78,51 @@ class Selection:
         return 1.001 * math.expm1(2 * self.spread + 2 * exponential + a.gamma(keys + 1) + 4 * a.unit)
 
 
-def own_mask(queries: Env, keys: Env, q: Vectors, k: Vectors, bos: Vectors) -> Mask:
-    """The keys near the largest score: a guess, which `proved_selection` then proves."""
-    middle: Array = q.middle @ k.middle.T
-    best: Array = np.maximum(middle.max(1, initial=-INF), (q.middle @ bos.middle.T)[:, 0])
-    chosen = np.array(middle - best[:, None] > -NEAR_BOS)
-    return Mask(queries, keys, chosen, np.ones_like(chosen))
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A mask with the components of queries, keys and BOS that belong to it."""
+
+    mask: Mask
+    q: Vectors
+    k: Vectors
+    bos: Vectors
+
+    def merged(self) -> Factor:
+        """Classes with equal vectors and equal rows (or columns) of the mask, each once: the same is to be proved."""
+        mask = self.mask
+        rows = _different(self.q, mask.chosen, mask.defined)
+        columns = _different(self.k, mask.chosen.T, mask.defined.T)
+        cells = np.ix_(rows, columns)
+        queries, keys = mask.queries.rows_at(rows), mask.keys.rows_at(columns)
+        few = Mask(queries, keys, mask.chosen[cells], mask.defined[cells])
+        return Factor(few, self.q.at(rows), self.k.at(columns), self.bos)
+
+    def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
+        """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
+        lo, hi = scores(self.q, self.k, ref, a, by_keys)
+        b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
+        kept, others = self.mask.chosen & self.mask.defined, ~self.mask.chosen & self.mask.defined
+        return Bounds(
+            np.where(kept, lo, INF).min(1, initial=INF),
+            np.where(kept, hi, -INF).max(1, initial=-INF),
+            np.where(others, hi, -INF).max(1, initial=-INF),
+            np.where(self.mask.defined, hi, -INF).max(1, initial=-INF),
+            b_lo,
+            b_hi,
+            np.full(len(lo), -INF) if pad is None else pad,
+        )
 
 
-def merged(mask: Mask, q: Vectors, k: Vectors) -> tuple[Mask, Vectors, Vectors]:
-    """Classes with equal vectors and equal rows (or columns) of the mask, each once: the same is to be proved."""
-    rows = _different(q, mask.chosen, mask.defined)
-    columns = _different(k, mask.chosen.T, mask.defined.T)
-    cells = np.ix_(rows, columns)
-    queries, keys = mask.queries.rows_at(rows), mask.keys.rows_at(columns)
-    return Mask(queries, keys, mask.chosen[cells], mask.defined[cells]), q.at(rows), k.at(columns)
+def own_mask(factor: Factor, alone: bool) -> Mask:
+    """The keys near the largest score: of the query's keys and BOS, or (one factor of several) of all queries.
+
+    This is a guess, which `proved_selection` then proves.
+    """
+    middle: Array = factor.q.middle @ factor.k.middle.T
+    best: Array = np.full(len(middle), middle.max(initial=-INF))
+    if alone:
+        best = np.maximum(middle.max(1, initial=-INF), (factor.q.middle @ factor.bos.middle.T)[:, 0])
+    return replace(factor.mask, chosen=np.array(middle - best[:, None] > -NEAR_BOS))
 
 
 def _different(vectors: Vectors, chosen: Truth, defined: Truth) -> NDArray[np.int64]:
@@ -95,31 +132,55 @@ def _different(vectors: Vectors, chosen: Truth, defined: Truth) -> NDArray[np.in
     return np.sort(np.unique(np.hstack(parts), axis=0, return_index=True)[1])
 
 
-def reference(mask: Mask, k: Vectors, bos: Vectors) -> Array:
+def reference(factor: Factor) -> Array:
     """A vector for each query class: a selected key, or BOS."""
-    kept = mask.chosen & mask.defined
+    kept = factor.mask.chosen & factor.mask.defined
     some: Truth = np.asarray(kept.any(1))
-    return np.where(some[:, None], k.middle[kept.argmax(1)], bos.middle)
+    return np.where(some[:, None], factor.k.middle[kept.argmax(1)], factor.bos.middle)
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds of scores for each class of queries: of selected keys, of other keys, of all keys, of BOS and of PAD."""
+
+    kept_lo: Array
+    kept_hi: Array
+    other: Array
+    any: Array
+    bos_lo: Array
+    bos_hi: Array
+    pad: Array
+
+    def and_(self, more: Bounds) -> Bounds:
+        """The bounds of two factors together, for all pairs of their query classes."""
+        return Bounds(
+            _pairs(self.kept_lo, more.kept_lo, -1),
+            _pairs(self.kept_hi, more.kept_hi, 1),
+            np.maximum(_pairs(self.other, more.any, 1), _pairs(self.any, more.other, 1)),
+            _pairs(self.any, more.any, 1),
+            _pairs(self.bos_lo, more.bos_lo, -1),
+            _pairs(self.bos_hi, more.bos_hi, 1),
+            _pairs(self.pad, more.pad, 1),
+        )
+
+
+def _pairs(first: Array, second: Array, way: int) -> Array:
+    """All sums, rounded up (`way` = 1) or down (-1): the error of a float64 sum is a float64 number itself."""
+    a, b = first[:, None], second[None]
+    total = a + b
+    with np.errstate(invalid="ignore"):
+        rest = total - a
+        error = (a - (total - rest)) + (b - rest)
+    return np.where(way * error > 0, np.nextafter(total, way * INF), total).reshape(-1)
 
 
 def proved_selection(
-    mask: Mask,
-    q: Vectors,
-    k: Vectors,
-    bos: Vectors,
-    pad: Array | None,
-    ref: Array,
-    sure: bool,
-    a: Arithmetic,
-    where: str,
+    factors: Sequence[Factor], bounds: Sequence[Bounds], sure: bool, a: Arithmetic, where: str
 ) -> Selection:
-    """Prove that softmax gives weight to the keys of the mask only; `pad`: the largest score at PAD by query class."""
-    lo, hi = scores(q, k, ref, a)
-    b_lo, b_hi = (bound[:, 0] for bound in scores(q, bos, ref, a))
-    kept = mask.chosen & mask.defined
-    some = kept.any(1)
-    s_lo, s_hi = np.where(kept, lo, INF).min(1, initial=INF), np.where(kept, hi, -INF).max(1, initial=-INF)
-    others = np.where(mask.chosen | ~mask.defined, -INF, hi).max(1, initial=-INF)
+    """Prove that softmax gives weight to the keys of the masks only."""
+    total = reduce(Bounds.and_, bounds)
+    s_lo, s_hi, b_lo, b_hi = total.kept_lo, total.kept_hi, total.bos_lo, total.bos_hi
+    some = s_lo != INF
     weight, floor = None, s_lo
     if (b_lo[some] > s_hi[some] - NEAR_BOS).any():
         weight = float((b_lo - s_hi)[some].min()), float((b_hi - s_lo)[some].max())
@@ -129,25 +190,22 @@ def proved_selection(
         below = (b_hi <= s_lo - a.apart)[some]
         need(below.all(), "BOS is not far below the selected keys", where)
         floor = s_lo if sure else np.minimum(s_lo, b_lo)
-    for what, top in (("a key that is not selected", others), ("PAD", pad)):
-        if top is not None:
-            bad = np.flatnonzero(~(top <= floor - a.apart))
-            need(
-                not len(bad),
-                f"{what} is only {_least(floor, top, bad):.4g} below what is selected",
-                f"{where}{_row(mask, bad)}",
-            )
+    for what, top in (("a key that is not selected", total.other), ("PAD", total.pad)):
+        bad = np.flatnonzero(~(top <= floor - a.apart))
+        least = (floor - top)[bad].min() if len(bad) else 0.0
+        need(not len(bad), f"{what} is only {least:.4g} below what is selected", f"{where}{_row(factors, bad)}")
     spread = float(np.where(some, s_hi - s_lo, 0.0).max(initial=0.0))
     return Selection(spread, weight, sure, not some.any())
 
 
-def _least(floor: Array, top: Array, bad: NDArray[np.int64]) -> float:
-    return float((floor - top)[bad].min()) if len(bad) else 0.0
-
-
-def _row(mask: Mask, bad: NDArray[np.int64]) -> str:
+def _row(factors: Sequence[Factor], bad: NDArray[np.int64]) -> str:
     """The joint values of the first bad query class."""
     if not len(bad):
         return ""
-    values = {name: int(codes[bad[0]]) for name, codes in mask.queries.codes.items()}
+    places = np.unravel_index(int(bad[0]), [one.mask.queries.rows for one in factors])
+    values = {
+        name: int(codes[place])
+        for one, place in zip(factors, places, strict=True)
+        for name, codes in one.mask.queries.codes.items()
+    }
     return f", query class {values}"[:200]

@@ -20,7 +20,8 @@ from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.saving.models import files_of
 from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
-from tracr_check.program import Program, read_program
+from tracr_check.program import Program
+from tracr_check.program_file import read_program
 from tracr_check.proving import prove
 from tracr_check.verdict import Rejected
 

@@ -114,7 +114,7 @@ def pairs_of_pairs(certificate: dict[str, Any]) -> None:
 
 def many_terms(certificate: dict[str, Any]) -> None:
     """A width as the sum of sixty counts: 2⁶⁰ signs."""
-    certificate["sums"] = {str(number): ["c0.0"] * 60 for number in range(40)}
+    certificate["sums"] = {str(number): [["c0.0"] * 60] for number in range(40)}
 
 
 def set_at(*path: Any, to: Any) -> Callable[[Any], None]:

@@ -13,7 +13,8 @@ from tests.certificate.check_cases import Parsed, codes_of, drawn, evaluations, 
 from tracr.model.compiled import CompiledModel
 from tracr_check.facts import Facts
 from tracr_check.joint import joint_values
-from tracr_check.program import Env, Program, Var
+from tracr_check.program import Program
+from tracr_check.variables import Env, Var
 
 LIBRARY = ["sort", "sort_composite", "hist2", "reverse", "most_freq", "shuffle_dyck", "induction"]
 MODELS = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tracr_check.additions import Added, _column, product_error
 from tracr_check.arithmetic import ARITHMETICS
-from tracr_check.attention import Added, _column, product_error
 from tracr_check.boxes import Boxes, State, exactly, grid_of, natural, read_boxes, rounded
 from tracr_check.piecewise import Relus
 from tracr_check.selection import Selection

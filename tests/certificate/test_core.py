@@ -23,8 +23,8 @@ from tracr.certificate.trials.trial import check_parts, parts_of
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import ARITHMETICS, proving
 from tracr_check.aggregate import Reading, counted
-from tracr_check.attention import States
 from tracr_check.boxes import Boxes, State, exactly, grid_of, natural, read_boxes, rounded
+from tracr_check.head import States
 from tracr_check.piecewise import Relus
 from tracr_check.selection import Selection
 

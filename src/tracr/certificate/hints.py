@@ -1,12 +1,12 @@
 """Writes the hints for the checker: of which variable each written dimension is a function. None of them is trusted.
 
     {"aux": {"100000": {"kind": "pair", "of": [15, 7]}},           variables that the program lacks
-     "parts": {"c0.0": null, "s0.1": 3},                           what a head counts, or whose values it sums or copies
-     "sums": {"7": ["c0.0", "c0.1"]},                              parts that make up a width, a sum or a copy
+     "parts": {"c0.0": null, "s0.1.3": 3},                         what a head counts, or whose values it sums or copies
+     "sums": {"7": [["c0.0", "c0.1"]]},                            parts that make up a width, a sum or a copy; all ways
      "layers": [{"heads": [{"9": "c0.0"}], "mlp": {"11": 7}}]}     dimension -> owner
 
-An owner is the number of an s-op or of an `aux` variable, or a part: the count (`c0.1`), sum (`s0.1`) or copy (`p0.1`)
-of head 1 of layer 0.
+An owner is the number of an s-op or of an `aux` variable, or a part: the count (`c0.1`) of head 1 of layer 0, or its
+sum (`s0.1.3`) or copy (`p0.1.3`) of s-op 3.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Hints:
         self.program: Program = model.program
         self.by_label = {node.label: node.id for node in self.program.sops.values()}
         self.aux: dict[int, dict[str, Any]] = {}
-        self.sums: dict[int, list[str]] = {}
+        self.sums: dict[int, dict[int, list[str]]] = {}  # by the whole, and by the s-op whose heads make it up
         self.parts: dict[str, int | None] = {}
 
     def found(self) -> dict[str, Any]:
@@ -48,7 +48,10 @@ class _Hints:
             for group in layer.mlps:
                 mlp.update(self.dimensions(group.writes, None))
             layers.append({"heads": heads, "mlp": mlp})
-        sums = {str(number): terms for number, terms in self.sums.items()}
+        sums = {
+            str(number): [list(names) for names in dict.fromkeys(map(tuple, ways.values()))]
+            for number, ways in self.sums.items()
+        }
         aux = {str(number): one for number, one in self.aux.items()}
         return {"aux": aux, "parts": self.parts, "sums": sums, "layers": layers}
 
@@ -80,7 +83,7 @@ class _Hints:
         if kind and isinstance(op, Aggregation):
             return self.owner_in_aggregate(kind[1], bool(kind[2]), node, op, head)
         if kind and kind[2] and head:
-            return self.part("c", head, node, None)
+            return self.part("c", head, node, node, None)
         return node
 
     def owner_in_aggregate(self, kind: str, split: bool, node: int, op: Aggregation, head: str | None) -> Owner:
@@ -88,21 +91,22 @@ class _Hints:
         if head is None or not split:
             return self.define(kind="width", selector=op.selector) if kind == "count" and not split else node
         if self.copies(op):
-            return self.part("p", head, node, op.value)
+            return self.part("p", head, node, node, op.value)
         if kind == "count":
-            return self.part("c", head, self.define(kind="width", selector=op.selector), None)
-        return self.part("s", head, self.define(kind="sum", selector=op.selector, of=op.value), op.value)
+            return self.part("c", head, node, self.define(kind="width", selector=op.selector), None)
+        return self.part("s", head, node, self.define(kind="sum", selector=op.selector, of=op.value), op.value)
 
     def copies(self, op: Aggregation) -> bool:
         """Whether the heads of a split selector copy values, not sum them (`several_heads.py`)."""
         return op.copies
 
-    def part(self, kind: str, head: str, whole: int, source: int | None) -> str:
-        """The part that a head writes of a whole."""
-        name = kind + head
+    def part(self, kind: str, head: str, node: int, whole: int, source: int | None) -> str:
+        """The part that a head writes for an s-op, which makes up a whole."""
+        name = kind + head if source is None else f"{kind}{head}.{source}"
         self.parts[name] = source
-        if name not in self.sums.setdefault(whole, []):
-            self.sums[whole].append(name)
+        names = self.sums.setdefault(whole, {}).setdefault(node, [])
+        if name not in names:
+            names.append(name)
         return name
 
     def owner_of_runs(self, variable: Variable) -> Owner:

@@ -1,8 +1,8 @@
 """The meaning of a saved program: its tables, run on one input at a time in exact fractions.
 
 It is written for reading and for trials of the checker, and shares no code with the interpreters. An input has no
-meaning if a cell marked as error or as unreached is met, if a sum, mean or width is not one of the listed values, or
-if several values are selected that are not all numbers.
+meaning if a cell marked as error or as unreached is met, if a sum, mean or width is not one of the listed values or
+outside its interval, or if several values are selected that are not all numbers.
 """
 
 from __future__ import annotations
@@ -109,9 +109,13 @@ class Meaning:
         return self._snapped(number, total)
 
     def _snapped(self, number: int, x: Fraction) -> Any:
-        """The code of the listed value that a number is, or the number itself for an interval."""
+        """The code of the listed value that a number is, or the number itself for an interval that it lies in."""
         listed = self.values[number]
         if listed is None:
+            domain = self.sops[number]["domain"]
+            low, high = Fraction(domain["low"]), Fraction(domain["high"])
+            if not (low <= x <= high or _near(x, low) or _near(x, high)):
+                raise Undefined
             return x
         near = [(abs(n - x), code) for code, v in enumerate(listed) if (n := number_of(v)) is not None and _near(x, n)]
         if not near:

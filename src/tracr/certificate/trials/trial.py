@@ -20,7 +20,7 @@ from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.certificate.trials.meaning import Meaning, number_of
 from tracr.certificate.trials.mutants import Mutant, SavedParts, mutant
 from tracr.model.designed import DesignedModel
-from tracr.nearness import nearly_equal
+from tracr.nearness import ANSWER, nearly_equal
 from tracr.saving.models import MODEL, TABLES, WEIGHTS, files_of
 from tracr_check import Verdict, check_folder
 
@@ -133,12 +133,14 @@ def _agree(inputs: EveryInput, number: int, encoding: str, logits: Array, codes:
     """Whether logits decode to codes, entry by entry."""
     if encoding == "categorical":
         return np.asarray(logits.argmax(-1) == codes)
+    none = logits[..., 1] > 0.5 if logits.shape[-1] > 1 else np.zeros(codes.shape, bool)
     listed = inputs.meaning.values[number]
-    assert listed is not None, "outputs of intervals are not compared"
+    if listed is None:  # the numbers themselves, or None
+        wanted = codes.astype(np.float64)
+        return np.asarray(np.where(np.isnan(wanted), none, ~none & nearly_equal(wanted, logits[..., 0], ANSWER)))
     numbers = np.array([float(x) if (x := number_of(value)) is not None else np.nan for value in listed])
     wanted, known = numbers[codes], np.unique(numbers[np.isfinite(numbers)])
     nearest = known[np.abs(logits[..., :1].astype(float) - known).argmin(-1)] if len(known) else np.nan
-    none = logits[..., 1] > 0.5 if logits.shape[-1] > 1 else np.zeros(codes.shape, bool)
     return np.asarray(np.where(np.isnan(wanted), none, ~none & nearly_equal(nearest, wanted)))
 
 

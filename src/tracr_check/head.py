@@ -1,0 +1,229 @@
+"""One head: what its matrices read, and the pattern that is proved of its queries at token positions.
+
+The components of queries and keys fall into groups (`groups.py`) where nothing links them: no component, and no part of
+the selector that is not itself a conjunction, is about variables of two groups. They are used where the classes of all
+variables together are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.additions import product_error
+from tracr_check.aggregate import Reading
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.boxes import Read, State, joined, read_state, varies
+from tracr_check.facts import Facts
+from tracr_check.groups import Group, Link, fitting
+from tracr_check.joint import joint_values
+from tracr_check.parts import Parts
+from tracr_check.program import Program
+from tracr_check.scores import Vectors, beside, pad_scores, stored_vectors
+from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
+from tracr_check.variables import Array, Env, Var
+from tracr_check.verdict import need
+
+__all__ = ["Attention", "Head", "HeadWeights", "Queries", "States", "through"]
+
+Ints = NDArray[np.int64]
+CELLS = 60_000_000
+CLASSES = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class HeadWeights:
+    """The weights of one head."""
+
+    w_q: Array
+    b_q: Array
+    w_k: Array
+    b_k: Array
+    w_v: Array
+    b_v: Array
+    w_o: Array
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The stream at token positions, at BOS (one row) and at PAD (`None` if nothing sees it).
+
+    At PAD the variables are "P", the position, and one for each head that gives PAD queries a number of keys.
+    """
+
+    tokens: State
+    bos: State
+    pad: State | None
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """What the heads need: the program and its lemmas, the parts, the arithmetic, and the parts that hints name."""
+
+    program: Program
+    facts: Facts
+    parts: Parts
+    arithmetic: Arithmetic
+    sources: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Queries of a kind of position: what their components read, and how to list the joint values of variables."""
+
+    reads: Mapping[Var, Read]
+    classes: Callable[[Iterable[Var]], Env]
+
+
+class Head:
+    """A head on the streams before it; `terms`: how many products each dimension's sum over all heads has."""
+
+    def __init__(self, states: States, weights: HeadWeights, given: Attention, number: str, terms: Ints) -> None:
+        self.states, self.weights, self.given, self.terms = states, weights, given, terms
+        self.number, self.where = number, f"head {number}"
+        self.a = given.arithmetic
+        w, tokens, bos, pad = weights, states.tokens, states.bos, states.pad
+        self.queries, self.keys, self.values = (
+            read_state(tokens, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
+        )
+        self.bos_query, self.bos_key, self.bos_value = (
+            self.any_row(bos, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
+        )
+        self.pad_key = None if pad is None else self.any_row(pad, w.w_k, w.b_k)
+        self.pad_value = None if pad is None else self.any_row(pad, w.w_v, w.b_v)
+        written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
+        found = {dim: self.reading(dim, set())[0] for dim in written}
+        self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
+        self.selections: dict[object, tuple[tuple[Mask, ...], Selection]] = {}
+
+    # Reading
+
+    def any_row(self, state: State, matrix: Array, bias: Array) -> Vectors:
+        """One vector of boxes that contains those of all BOS or PAD positions."""
+        reads = read_state(state, matrix, bias)
+        return stored_vectors(joined(reads, (), Env(1, {}), np.arange(matrix.shape[1])), self.a)
+
+    def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
+        """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
+        column = self.weights.w_o[:, dim]
+        used = np.flatnonzero(column)
+        weights = column[used]
+        names = {name for name, read in self.values.items() if len(read.lo) > 1 and varies(read)[used].any()}
+        env = joint_values(self.given.program, names | more, self.states.tokens.dead)
+        at_keys = stored_vectors(joined(self.values, set(env.codes), env, used), self.a)
+        lo, hi, size = through(at_keys, weights)
+        b_lo, b_hi, b_size = through(self.bos_value.of(used), weights)
+        pad_size = 0.0 if self.pad_value is None else float(through(self.pad_value.of(used), weights)[2].max())
+        power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
+        tail = 0.0 if power else product_error(int(self.terms[dim]), self.a)
+        keys = self.given.program.longest + 1
+        return Reading(lo, hi, size, (float(b_lo[0]), float(b_hi[0])), float(b_size[0]), pad_size, tail, keys), env
+
+    def classes(self, names: Iterable[Var]) -> Env:
+        """Classes of token positions: the different joint values of some variables."""
+        env = joint_values(self.given.program, names, self.states.tokens.dead, few=CLASSES)
+        need(env.rows, "no input reaches this head", self.where)
+        return env.different(names)
+
+    def vectors(self, reads: Mapping[Var, Read], env: Env, components: Ints) -> Vectors:
+        """Components of queries or keys of classes."""
+        return stored_vectors(joined(reads, set(env.codes), env, components), self.a)
+
+    def all_keys(self, components: Ints) -> Vectors:
+        """Some components of the keys of token positions, by classes."""
+        reads = {name: read.at(slice(None), components) for name, read in self.keys.items()}
+        names = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        return self.vectors(self.keys, self.classes(names), components)
+
+    @property
+    def rank(self) -> int:
+        """The number of components of queries and keys."""
+        return len(self.weights.b_q)
+
+    # The pattern
+
+    def selection(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
+        """The masks of a selector (`None`: all keys; "own": the head's own), proved for queries at token positions."""
+        if selector not in self.selections:
+            self.selections[selector] = self.proved(Queries(self.queries, self.classes), selector)
+        return self.selections[selector]
+
+    def proved(self, queries: Queries, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
+        """Prove the pattern of some queries, factor by factor."""
+        program = self.given.program
+        conjuncts = [one.number for one in program.conjuncts(selector)] if isinstance(selector, int) else []
+        links: list[Link] = list(
+            zip(_variation(queries.reads, self.rank), _variation(self.keys, self.rank), strict=True)
+        )
+        links += [(frozenset(own), frozenset(keys)) for own, keys in map(program.sides, conjuncts)]
+
+        def classes(group: Group) -> tuple[Env, Env]:
+            return queries.classes(group.queries), self.classes(group.keys)
+
+        groups = fitting(program, links, classes)
+        factors = [self.factor(group, queries.reads, *classes(group), conjuncts) for group in groups]
+        if selector == "own":
+            bos = len(factors) == 1
+            factors = [replace(one, mask=own_mask(one, bos)) for one in factors]
+        few = [one.merged() for one in factors]
+        bounds = []
+        for group, one in zip(groups, few, strict=True):
+            others = [two for two in few if two is not one]
+            around = beside([(two.q, two.k) for two in others]), beside([(two.q, two.bos) for two in others])
+            ref = reference(one)
+            bounds.append(one.bounds(ref, self.pad_bound(one.q, ref, self.components(group)), *around, self.a))
+        sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
+        return tuple(one.mask for one in factors), proved_selection(few, bounds, sure, self.a, self.where)
+
+    def components(self, group: Group) -> Ints:
+        """The components of queries and keys in a group."""
+        return np.array([place for place in group.links if place < self.rank], dtype=np.int64)
+
+    def factor(
+        self,
+        group: Group,
+        reads: Mapping[Var, Read],
+        queries: Env,
+        keys: Env,
+        conjuncts: Sequence[int],
+    ) -> Factor:
+        """The vectors of a group's classes, and the mask of the conjuncts in it."""
+        need(queries.rows * keys.rows <= CELLS, f"{queries.rows:,} × {keys.rows:,} classes", self.where)
+        components = self.components(group)
+        q, k = self.vectors(reads, queries, components), self.vectors(self.keys, keys, components)
+        chosen = np.ones((queries.rows, keys.rows), dtype=bool)
+        defined = chosen.copy()
+        for place in group.links:
+            if place >= self.rank:
+                one, fine = self.given.program.selected(conjuncts[place - self.rank], queries, keys)
+                chosen, defined = chosen & one, defined & fine
+        return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
+
+    def pad_bound(self, q: Vectors, ref: Array, components: Ints) -> Array | None:
+        """The most that components of a query add to its score at PAD; `None` if there is no PAD."""
+        if self.states.pad is None or self.pad_key is None:
+            return None
+        w = self.weights
+        key = self.pad_key.of(components)
+        others = self.rank - len(components)
+        return pad_scores(q, self.states.pad, w.w_k[:, components], w.b_k[components], key, ref, self.a, others)
+
+
+def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:
+    """For each column the variables that it depends on."""
+    depends = {name: varies(read) for name, read in reads.items() if len(read.lo) > 1}
+    return [frozenset(name for name, columns in depends.items() if columns[place]) for place in range(rank)]
+
+
+def through(vectors: Vectors, weights: Array) -> tuple[Array, Array, Array]:
+    """The range of a weighted sum of components, and the sum of the sizes."""
+    low = np.where(weights > 0, vectors.lo, vectors.hi) @ weights
+    high = np.where(weights > 0, vectors.hi, vectors.lo) @ weights
+    size = vectors.size @ np.abs(weights)
+    if len(weights) == 1:
+        return low, high, size
+    slack = (len(weights) + 3) * 2.0**-52 * size
+    return low - slack, high + slack, size + slack

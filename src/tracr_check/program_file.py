@@ -1,0 +1,149 @@
+"""Reads the program of a `model.json` and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.cells import cells
+from tracr_check.program import Program
+from tracr_check.variables import Array, Selector, SOp
+from tracr_check.verdict import need
+
+__all__ = ["read_program"]
+
+LONGEST = 4096
+
+
+def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
+    """The program of a `model.json` and its tables; every table must have the shape and codes that its place needs."""
+    options, given = model["options"], model["program"]
+    longest, causal, (low, high) = options["max_seq_len"], options["causal"], given["lengths"]
+    need(all(type(one) is int for one in (longest, low, high)) and type(causal) is bool, "malformed options")
+    need(1 <= low <= high <= longest <= LONGEST, f"lengths {low} to {high} of {longest}")
+    need(not causal or not any(s["op"]["kind"] == "length" for s in given["sops"]), "a causal model reads the length")
+    vocabulary = tuple(_value(token) for token in options["vocab"])
+    left = {name: array for name, array in tables.items() if name.startswith(("sops.", "selectors."))}
+    sops: dict[int, SOp] = {}
+    selectors: dict[int, Selector] = {}
+    given_selectors = list(given["selectors"])
+    for entry in given["sops"]:
+        sop = _read_sop(entry, left, sops, longest)
+        _check_values(sop, vocabulary, longest, (low, high))
+        need(sop.number not in sops and type(sop.number) is int, f"two s-ops have the number {sop.number}")
+        sops[sop.number] = sop
+    for entry in given_selectors:
+        selector = _read_selector(entry, left, sops, selectors)
+        need(selector.number not in selectors, f"two selectors have the number {selector.number}")
+        selectors[selector.number] = selector
+    need(not left, "there are tables without an s-op or selector")
+    outputs = [(str(name), number) for name, number in given["outputs"]]
+    need(outputs and all(number in sops for _, number in outputs), "an output is not an s-op")
+    _check_order(sops, selectors)
+    return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
+
+
+def _value(data: Any, depth: int = 0) -> Any:
+    """A value of the program; values of types that JSON lacks are told apart by their text."""
+    if isinstance(data, dict):
+        need(len(data) == 1 and depth < 100, "malformed value")
+        ((kind, content),) = data.items()
+        if kind == "tuple":
+            return tuple(_value(one, depth + 1) for one in content)
+        if kind == "int":
+            return int(str(content)[:2000], 16)
+        return (f"a {kind}", repr(content))
+    need(data is None or isinstance(data, str | int | float), "malformed value")
+    return data
+
+
+def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp], longest: int) -> SOp:
+    op = dict(entry["op"])
+    values, radius = _domain(entry["domain"])
+    need(radius is None or op["kind"] in ("linear", "aggregation"), f"{entry['label']} cannot be an interval")
+    need(all(sops[op[name]].listed for name in ("inner", "fst", "snd") if name in op), "a table of an interval")
+    shape: tuple[int, ...] | None = None
+    match op["kind"]:
+        case "positions":
+            shape = (longest,)
+        case "lookup":
+            shape = (len(sops[op["inner"]].values),)
+        case "pair_lookup":
+            shape = (len(sops[op["fst"]].values), len(sops[op["snd"]].values))
+        case "sum_lookup":
+            op["points"] = [_value(value) for value in op["points"]["values"]]
+            shape = (len(op["points"]),)
+        case "aggregation":
+            op["default"] = _value(op["default"])
+            need(type(op["assumed"]) is bool, "malformed aggregation")
+        case kind:
+            need(kind in ("tokens", "indices", "length", "constant", "linear", "width"), f"no operation {kind!r:.40}")
+    table = None
+    if shape is not None:
+        table = left.pop(f"sops.{entry['id']}").astype(np.int64)
+        need(table.shape == shape, f"the table of {entry['label']} has another shape than its inputs")
+        need(table.size == 0 or -2 <= table.min() <= table.max() < len(values), f"codes of {entry['label']}")
+    need(entry["encoding"] in ("categorical", "numerical"), "malformed encoding")
+    need(radius is None or entry["encoding"] == "numerical", "an interval is not one-hot")
+    return SOp(entry["id"], str(entry["label"]), op, values, table, entry["encoding"] == "categorical", radius)
+
+
+def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
+    """The values of a domain; of an interval the cells and their radii, and `None` if it may be that."""
+    if given["kind"] == "finite":
+        return tuple(_value(value) for value in given["values"]), None
+    need(given["kind"] == "interval", "malformed domain")
+    middles, radii = cells(given["low"], given["high"])
+    none = (None,) if given["maybe_none"] else ()
+    return (*middles.tolist(), *none), np.append(radii, np.zeros(len(none)))
+
+
+def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: tuple[int, int]) -> None:
+    """Inputs have the values that they are read as."""
+    expected: Iterable[Any] | None = None
+    match sop.kind:
+        case "tokens":
+            expected = vocabulary
+        case "indices":
+            expected = range(longest)
+        case "length":
+            expected = range(lengths[0], lengths[1] + 1)
+    need(expected is None or sop.values == tuple(expected), f"{sop.label} has other values than the input")
+    need(sop.kind != "constant" or len(sop.values) >= 1, f"{sop.label} has no value")
+    need(len(sop.values) >= 1, f"{sop.label} has no values")
+
+
+def _read_selector(
+    entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp], known: Mapping[int, Selector]
+) -> Selector:
+    number, label = entry["id"], str(entry["label"])
+    if "kind" in entry:
+        kind, parts = entry["kind"], tuple(entry["parts"])
+        need((kind in ("and", "or") and len(parts) == 2) or (kind == "not" and len(parts) == 1), f"selector {label}")
+        need(all(part in known for part in parts), f"selector {label} is made of later selectors")
+        return Selector(number, label, kind, parts)
+    table = left.pop(f"selectors.{number}")
+    need(table.dtype == np.int8, f"the table of {label} has another type")
+    need(sops[entry["queries"]].listed and sops[entry["keys"]].listed, f"selector {label} compares an interval")
+    shape = (len(sops[entry["queries"]].values), len(sops[entry["keys"]].values))
+    need(table.shape == shape and table.min() >= -2 and table.max() <= 1, f"the table of {label} is malformed")
+    return Selector(number, label, "table", (), entry["keys"], entry["queries"], table)
+
+
+def _check_order(sops: Mapping[int, SOp], selectors: Mapping[int, Selector]) -> None:
+    """Every s-op comes after those it depends on, through selectors too."""
+    compared: dict[int, set[int]] = {}
+    for number, one in selectors.items():
+        own = {one.keys, one.queries} if one.kind == "table" else set()
+        compared[number] = own.union(*(compared[part] for part in one.parts))
+    before: set[int] = set()
+    for number, sop in sops.items():
+        op = sop.op
+        needed = {op[name] for name in ("inner", "fst", "snd", "value") if name in op}
+        needed |= {term for term, _ in op.get("terms", ())}
+        needed |= compared[op["selector"]] if "selector" in op else set()
+        need(needed <= before, f"{sop.label} comes before what it depends on")
+        before.add(number)

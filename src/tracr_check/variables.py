@@ -1,0 +1,137 @@
+"""Variables of the program: their values and codes, the ways to compute them, and selectors.
+
+A *variable* is a number (an s-op of the program, or a definition that the certificate adds) or a name: "T" the token,
+"I" the position, "L" the length of the input, and parts of heads ("c0.1"). A *way* computes the codes of a variable
+from those of other variables at the same position. Codes are places in the list of a variable's values; a negative code
+means that the program is undefined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ERROR", "UNREACHED", "Array", "Codes", "Env", "SOp", "Selector", "Var", "Way", "is_number", "snap"]
+
+Var = int | str
+Codes = NDArray[np.int64]
+Array = NDArray[np.float64]
+ERROR, UNREACHED = -1, -2
+NEAR = 1e-9
+
+
+@dataclass
+class Env:
+    """Joint values: the codes of some variables, row by row. All are functions of the `free` ones."""
+
+    rows: int
+    codes: dict[Var, Codes]
+    free: tuple[Var, ...] = ()
+
+    def where(self, kept: NDArray[np.bool_]) -> Env:
+        """Only some rows."""
+        return Env(int(kept.sum()), {name: codes[kept] for name, codes in self.codes.items()}, self.free)
+
+    def rows_at(self, places: Codes) -> Env:
+        """Some rows, by their numbers."""
+        return Env(len(places), {name: codes[places] for name, codes in self.codes.items()}, self.free)
+
+    def part(self, start: int, stop: int) -> Env:
+        """A range of rows."""
+        codes = {name: codes[start:stop] for name, codes in self.codes.items()}
+        return Env(min(stop, self.rows) - start, codes, self.free)
+
+    def different(self, names: Iterable[Var]) -> Env:
+        """The different joint values of some variables."""
+        ordered = tuple(sorted(names, key=str))
+        if not ordered:
+            return Env(1, {})
+        stacked = np.unique(np.stack([self.codes[name] for name in ordered]), axis=1)
+        return Env(stacked.shape[1], dict(zip(ordered, stacked, strict=True)), ordered)
+
+    def only(self, names: Iterable[Var]) -> Env:
+        """Only some variables, and the free ones."""
+        kept = {*names, *self.free}
+        return Env(self.rows, {name: codes for name, codes in self.codes.items() if name in kept}, self.free)
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """Computes a variable from the codes of others. The function gets their codes, none of them negative."""
+
+    of: tuple[Var, ...]
+    function: Callable[..., Codes]
+
+
+@dataclass(frozen=True, eq=False)
+class SOp:
+    """An s-op or a definition: its operation, its values, and their numbers (NaN for values that are not numbers).
+
+    `radius`: how far its number can be from that of its value (`cells.py`); 0 if the values are listed.
+    """
+
+    number: int
+    label: str
+    op: Mapping[str, Any]
+    values: tuple[Any, ...]
+    table: Codes | None = None
+    categorical: bool = True
+    cell_radius: Array | None = None
+    numbers: Array = field(init=False)
+    index: Mapping[Any, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = [float(value) if is_number(value) else math.nan for value in self.values]
+        object.__setattr__(self, "numbers", np.array(numbers, dtype=np.float64))
+        object.__setattr__(self, "index", {value: code for code, value in reversed(list(enumerate(self.values)))})
+
+    @property
+    def kind(self) -> str:
+        """The name of its operation."""
+        return str(self.op["kind"])
+
+    @property
+    def listed(self) -> bool:
+        """Whether its values are listed, not cells of an interval."""
+        return self.cell_radius is None
+
+    @property
+    def radius(self) -> Array:
+        """How far the number of each value reaches."""
+        return np.zeros(len(self.values)) if self.cell_radius is None else self.cell_radius
+
+
+@dataclass(frozen=True, eq=False)
+class Selector:
+    """A table [query, key] over the codes of two s-ops, or ("and", "or", "not") a combination of selectors."""
+
+    number: int
+    label: str
+    kind: str
+    parts: tuple[int, ...]
+    keys: int = -1
+    queries: int = -1
+    table: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value counts as a number."""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def snap(sop: SOp, numbers: Array) -> Codes:
+    """The codes of numbers (NaN: of `None`): the nearest value, if it is within 1e-9 and its radius; else unreached."""
+    known = np.flatnonzero(np.isfinite(sop.numbers))
+    none = sop.index.get(None, ERROR)
+    if not len(known):
+        return np.where(np.isnan(numbers), none, UNREACHED)
+    order = known[np.argsort(sop.numbers[known], kind="stable")]
+    ordered = sop.numbers[order]
+    nearest = order[np.searchsorted((ordered[1:] + ordered[:-1]) / 2, np.nan_to_num(numbers))]
+    off = np.abs(sop.numbers[nearest] - numbers) > sop.radius[nearest] + NEAR * np.maximum(1.0, np.abs(numbers))
+    return np.where(np.isnan(numbers), none, np.where(off, UNREACHED, nearest))
