@@ -113,6 +113,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "model.__call__": {"tokens": "ab"},
     "model.run": {"tokens": "ab"},
     "model.encode": {"tokens": "ab"},
+    "model.interpret": {"tokens": "ab"},
+    "model.read": {"stream": np.zeros(MODEL.d_model), "variable": "tokens", "at": "hook_embed"},
     "model.logits": {"ids": IDS},
     "model.codes": {"ids": IDS},
     "model.values": {"logits": MODEL.logits(IDS), "ids": IDS},

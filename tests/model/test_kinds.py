@@ -92,6 +92,8 @@ def arguments(model: RunnableModel, folder: Path) -> dict[str, tuple[Any, ...]]:
         "logits": (ids,),
         "normalised": (stream,),
         "run": ("abca",),
+        "interpret": ("abca",),
+        "read": (np.zeros(model.d_model), "hist", "blocks.0.hook_resid_post"),
         "save": (folder / "saved",),
         "save_pretrained": (folder / "checkpoint",),
         "to_onnx": (folder / "model.onnx",),

@@ -20,6 +20,7 @@ from tracr.errors import InputError
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.model.format_check import require_format
 from tracr.model.number_formats import format_of
+from tracr.model.run import Run
 from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
@@ -178,6 +179,28 @@ class TorchModel(nn.Module):
     def decode(self, logits: torch.Tensor, ids: torch.Tensor) -> list[Any]:
         """The program's output for each input, from the logits for `ids`."""
         return self.compiled.values(logits, ids)
+
+    def run(self, tokens: Sequence[Any]) -> Run:
+        """A forward pass with every activation, as tensors that can be differentiated, and the program's variables.
+
+        Forward hooks on the module's activations take part in it. The output is decoded from the logits.
+        """
+        ids, model = self.encode(tokens), self.compiled
+        single = model.vocabulary.inputs(tokens)[1]
+        seen: dict[str, Any] = {}
+
+        def keep(name: str) -> Any:
+            return lambda module, given, found: seen.__setitem__(name, found)
+
+        handles = [point.register_forward_hook(keep(name)) for name, point in self._points.items()]
+        try:
+            logits = self.run_blocks(ids)
+        finally:
+            for handle in handles:
+                handle.remove()
+        shown = [model.vocabulary.decode(row) for row in ids.tolist()]
+        decoded = self.decode(logits.detach(), ids)
+        return Run(shown, seen, decoded[0] if single else decoded, model.interpret(tokens))
 
     def to_compiled(self) -> DesignedModel:
         """The model with the present weights; `own_weights` is false if they were changed."""

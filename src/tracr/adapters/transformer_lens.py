@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformer_lens import ActivationCache, HookedRootModule, TransformerBridgeConfig
@@ -27,6 +28,7 @@ from tracr.runtime.uniform import uniform
 
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
+    from tracr.model.variable_values import VariableValues
 
 __all__ = ["LensModel", "config", "to_bridge", "to_transformer_lens"]
 
@@ -61,6 +63,24 @@ class LogitsAndLoss(NamedTuple):
 
     logits: torch.Tensor
     loss: torch.Tensor
+
+
+class LensCache(ActivationCache):
+    """The activations of a pass, and the program's value of every variable on its inputs."""
+
+    given: Any = None
+    """The inputs: tokens, or ids; `None` if the pass began with a residual stream."""
+
+    @property
+    def variables(self) -> VariableValues:
+        """The values of each variable by its label, one per token: `cache.variables["nth"]`."""
+        if self.given is None:
+            raise InputError("a pass that begins with a residual stream has no tokens", hint="pass tokens or ids")
+        model: DesignedModel = self.model.compiled
+        if not isinstance(self.given, torch.Tensor | np.ndarray):
+            return model.interpret(self.given)
+        ids = model.vocabulary.checked_ids(self.given, len(model.parameters.W_pos))
+        return model.interpret([model.vocabulary.decode(row[1:]) for row in ids.tolist()])
 
 
 class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
@@ -153,11 +173,13 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         return loss if return_type == "loss" else LogitsAndLoss(found, loss)
 
     def run_with_cache(self, *args: Any, return_cache_object: bool = True, **kwargs: Any) -> Any:
-        """The result of `forward`, and an `ActivationCache`."""
+        """The result of `forward`, and an `ActivationCache`; `cache.variables` has the program's variables."""
         found, cache = super().run_with_cache(*args, **kwargs)
         if not return_cache_object:
             return found, cache
-        return found, ActivationCache(cache, self, has_batch_dim=not kwargs.get("remove_batch_dim", False))
+        made = LensCache(cache, self, has_batch_dim=not kwargs.get("remove_batch_dim", False))
+        made.given = None if kwargs.get("start_at_layer") is not None else (*args, kwargs.get("input"))[0]
+        return found, made
 
     def generate(
         self,

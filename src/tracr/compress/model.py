@@ -111,6 +111,11 @@ class CompressedModel(DerivedModel):
         """W Wᵀ [D, D]: the size at which each feature (row) is read back as each feature (column)."""
         return np.asarray(self.W @ self.projection.read(0).T)
 
+    @property
+    def read_through(self) -> Array:
+        """The size at which each label (row) is read as each label (column): `directions @ read_directions`."""
+        return self.directions @ self.read_directions
+
     @cached_property
     def interference(self) -> Array:
         """Cosines between the features' directions [D, D]; 0 for a feature without a direction."""

@@ -13,7 +13,7 @@ from tracr.errors import FormatError, InputError
 from tracr.extras import need
 from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
 from tracr.lab.realising import REALISATIONS
-from tracr.lab.rows import SCORES
+from tracr.lab.track import EDGES, TRACKS
 
 __all__ = ["STANDING_KEY", "Standing", "iterate_results", "read_results", "standings"]
 
@@ -69,7 +69,7 @@ def _rows_of(file: Path, without: Collection[str]) -> Iterator[dict[str, Any]]:
     parquet, arrow = need("pyarrow.parquet", "sweep"), need("pyarrow", "sweep")
     try:
         names = parquet.read_schema(file).names
-        if not {"method", "realisation", "auroc"} <= {*names}:
+        if not {"track", "method", "realisation", "seed"} <= {*names}:
             raise InputError(f"{file} is not a table of `tracr lab run`", hint="name the folder that it wrote")
         read = parquet.read_table(file, columns=[name for name in names if name not in without])
     except (arrow.ArrowException, OSError) as error:
@@ -82,28 +82,35 @@ def _rows_of(file: Path, without: Collection[str]) -> Iterator[dict[str, Any]]:
 
 
 def standings(rows: Iterable[Mapping[str, Any]], *, draws: int = 2_000, seed: int = 0) -> list[Standing]:
-    """The standing of each method on each realisation: realisations in their usual order, best AUROC first."""
+    """The standing of each method on each realisation: realisations in their usual order, the best first score first.
+
+    All rows are of one track.
+    """
+    rows = list(rows)
+    track = TRACKS.get(rows[0]["track"], EDGES) if rows else EDGES
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[tuple(row[name] for name in STANDING_KEY)].append(row)
-    found = [_standing(key, group, draws, seed) for key, group in sorted(groups.items())]
+    found = [_standing(key, group, track.scores, draws, seed) for key, group in sorted(groups.items())]
     order = list(REALISATIONS)
 
     def rank(one: Standing) -> tuple[int, str, float]:
-        auroc = one.scores["auroc"]
+        leading = one.scores[track.scores[0]]
         place = order.index(one.realisation) if one.realisation in order else len(order)
-        return place, one.dials, -(auroc.mean if auroc else -1.0)
+        return place, one.dials, -(leading.mean if leading else -1.0)
 
     return sorted(found, key=rank)
 
 
-def _standing(key: tuple[str, ...], rows: list[Mapping[str, Any]], draws: int, seed: int) -> Standing:
+def _standing(
+    key: tuple[str, ...], rows: list[Mapping[str, Any]], names: tuple[str, ...], draws: int, seed: int
+) -> Standing:
     realisation, dials, method, version, settings = key
     done = [row for row in rows if row["status"] == "done"]
     scored = [row for row in done if row["admitted"]]
     refused = sum(row["status"] != "done" and row["admitted"] is False for row in rows)
     scores, undefined = {}, {}
-    for name in SCORES:
+    for name in names:
         by_case: dict[str, list[float]] = defaultdict(list)
         for row in scored:
             if row[name] is not None:

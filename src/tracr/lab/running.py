@@ -17,11 +17,11 @@ from tracr.errors import TracrError
 from tracr.ground_truth.ablations import Ablation
 from tracr.lab.choices import Configured, read_configured
 from tracr.lab.dials import dial_realisations
-from tracr.lab.finding import find_method
+from tracr.lab.finding import find_method, method_for
 from tracr.lab.methods.passes import GRANULARITIES
 from tracr.lab.one_case import Case
 from tracr.lab.realising import realisation_of
-from tracr.lab.rows import COLUMNS, KEY, Conditions, SubjectRuns, key_columns, run_subject
+from tracr.lab.rows import KEY, Conditions, SubjectRuns, key_columns, run_subject
 from tracr.lab.selecting import named_case, select_cases
 from tracr.lab.subject_cache import VARIABLE, weights_digest
 from tracr.lab.track import TRACKS
@@ -79,7 +79,7 @@ def run(
         progress: called with rows done, rows in all and rows failed now, at the start and after every subject.
     """
     _check(conditions)
-    chosen = [_found_anywhere(read_configured(one)) for one in methods]
+    chosen = [_found_anywhere(read_configured(one), conditions.track) for one in methods]
     ways = [*map(read_configured, realisations), *dial_realisations(dials)]
     found_cases = _cases(cases, workers)
     for way in ways:
@@ -89,7 +89,7 @@ def run(
     fewer = _drawn(subset or {}, [one.name for _, one in found_cases])
     kept = Path(os.environ.get(VARIABLE) or Path(folder) / "subjects") if cache is None else Path(cache)
     models = {one.name: weights_digest(one.model.parameters) for _, one in found_cases}
-    store = Store(folder, asdict(conditions), models, COLUMNS, KEY)
+    store = Store(folder, asdict(conditions), models, TRACKS[conditions.track].columns, KEY)
     tasks = [
         SubjectRuns(
             case,
@@ -122,9 +122,9 @@ def drawn_cases(names: Iterable[str], count: int) -> set[str]:
     return {*sorted(names, key=lambda name: hashlib.sha256(f"0 {name}".encode()).digest())[:count]}
 
 
-def _found_anywhere(choice: Configured) -> Configured:
-    """A method that exists; a file with its whole path, because workers may have another folder."""
-    find_method(choice)
+def _found_anywhere(choice: Configured, track: str) -> Configured:
+    """A method of the track that exists; a file with its whole path, because workers may have another folder."""
+    method_for(choice, track)
     file, colon, name = choice.name.rpartition(":")
     return Configured(f"{Path(file).absolute()}:{name}", choice.settings) if colon else choice
 

@@ -26,6 +26,11 @@ class DerivedModel(RunnableModel):
     compiled: DesignedModel
 
     @property
+    def design(self) -> DesignedModel:
+        """The compiled model, which has the labels."""
+        return self.compiled
+
+    @property
     def options(self) -> Options:
         """The options of the compilation."""
         return self.compiled.options

@@ -71,6 +71,11 @@ class DesignedModel(ModelMethods, RunnableModel):
     def _holding(self, parameters: Parameters) -> Self:
         """The same model with these arrays as its weights, which have equal values."""
 
+    @property
+    def design(self) -> DesignedModel:
+        """The model itself: its labels are its own."""
+        return self
+
     # The results of the compiler's steps
 
     @property

@@ -37,13 +37,16 @@ Rows = Mapping[str, list[list[Value]]]
 class Replacement:
     """The codes (numbers, if an interval) [input, position] of the given s-ops, and the program's results with them.
 
-    In `program`, numbers that are only added or averaged are intervals.
+    In `program`, numbers that are only added or averaged are intervals. `written` is the program before equal s-ops
+    were shared and selectors simplified, if that is known, and `written_given` the codes in it.
     """
 
     labels: tuple[str, ...]
     program: Program
     given: dict[int, NDArray[Any]]
     expected: Evaluation
+    written: Tables
+    written_given: dict[int, NDArray[Any]]
 
 
 def replace_variables(model: DesignedModel, rows: Rows, inputs: Sequence[Sequence[Value]]) -> Replacement:
@@ -56,13 +59,14 @@ def replace_variables(model: DesignedModel, rows: Rows, inputs: Sequence[Sequenc
     program = with_intervals(model.program, numbers)
     given = _given(program, {kept[label]: values for label, values in rows.items()})
     _evaluated(with_intervals(optimised, numbers), batch, given, rows)
-    found = Replacement(tuple(rows), program, given, _evaluated(program, batch, given, rows))
+    expected = _evaluated(program, batch, given, rows)
     if written is None:  # the original program is not known
         _check_complete(model, rows)
-    else:
-        written = with_intervals(written, numbers)
-        _check_same(model, rows, found.expected, _evaluated(written, batch, _given(written, rows), rows))
-    return found
+        return Replacement(tuple(rows), program, given, expected, program, given)
+    written = with_intervals(written, numbers)
+    written_given = _given(written, rows)
+    _check_same(model, rows, expected, _evaluated(written, batch, written_given, rows))
+    return Replacement(tuple(rows), program, given, expected, written, written_given)
 
 
 def _kept(model: DesignedModel, rows: Rows) -> dict[str, str]:

@@ -14,6 +14,7 @@ from tracr.values import Value, short_repr
 
 if TYPE_CHECKING:
     from tracr.model.running import RunnableModel
+    from tracr.model.variable_values import VariableValues
 
 __all__ = ["Decoded", "Run"]
 
@@ -22,11 +23,17 @@ Decoded = Any  # a list of values; for several outputs a dict of such lists; for
 
 @dataclass(frozen=True, eq=False)
 class Run(Mapping[str, NDArray[Any]]):
-    """A forward pass: every activation under its TransformerLens name, batch axis first; `decoded` is the output."""
+    """A forward pass: every activation under its TransformerLens name, batch axis first; `decoded` is the output.
+
+    `variables` has the program's value of every variable, one per token: `run.variables["nth"]`. With `set=` these are
+    the values of the program with the given variables replaced. The weights have no part in them; `model.read` reads
+    what an activation holds.
+    """
 
     tokens: list[list[Value]]
     activations: dict[str, NDArray[Any]]
     decoded: Decoded
+    variables: VariableValues = field(repr=False)
     model: RunnableModel | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> NDArray[Any]:

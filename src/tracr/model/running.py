@@ -22,7 +22,9 @@ from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.number_formats import format_of
+from tracr.model.reading import read_variable
 from tracr.model.run import Decoded, Run
+from tracr.model.variable_values import VariableValues, values_of
 from tracr.model.verification import Verification, verify
 from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.forward import Hook, forward
@@ -33,6 +35,7 @@ from tracr.runtime.vocabulary import Vocabulary
 from tracr.threads import blas_threads, in_threads
 
 if TYPE_CHECKING:
+    from tracr.model.designed import DesignedModel
     from tracr.model.setting import Intervention
     from tracr.model.variants.layer_norm import LayerNorm
 
@@ -282,7 +285,45 @@ class RunnableModel(ABC):
             decoded = self.decode(logits, given, real)
         else:
             decoded = self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
-        return Run(shown, activations, decoded[0] if single else decoded, self)
+        replaced = None if change is None else change.replaced
+        variables = values_of(self, inputs, given, single=single, replaced=replaced)
+        return Run(shown, activations, decoded[0] if single else decoded, variables, self)
+
+    def interpret(self, tokens: Sequence[Any], *, set: Mapping[str, Sequence[Any]] | None = None) -> VariableValues:
+        """The program's value of every variable, by label, without running the weights; `run(...).variables`.
+
+        `set` is as in `run`.
+        """
+        batch, single = self.vocabulary.inputs(tokens)
+        ids, given, real = self.vocabulary.encode(batch)
+        inputs = [self.vocabulary.decode(row[1 : length + 1]) for row, length in zip(ids.tolist(), real, strict=True)]
+        change = None if set is None else self._intervention(set, inputs, given, single=single)
+        return values_of(self, inputs, given, single=single, replaced=None if change is None else change.replaced)
+
+    def read(self, stream: Any, variable: str, at: str) -> NDArray[Any]:
+        """The values of a variable that a residual stream [..., d_model] of numpy, torch or JAX holds, as objects.
+
+        Args:
+            stream: an activation of this model, or a part of it; the result has its shape without the last axis.
+            variable: the label of a variable (`model.variables`).
+            at: the name of the activation: "blocks.1.hook_resid_pre", `hook_resid_mid`, `hook_resid_post`,
+                "blocks.1.ln1.hook_normalized", ... A variable that the stream does not hold there is refused.
+
+        A number that is near a value of the variable is that value; any other is itself. A code that is near none of
+        the variable's codes reads as `NOTHING`; so does one of a superposed model that several values may have. At BOS
+        and PAD the stream holds no value of the program.
+        """
+        return read_variable(self, stream, variable, at)
+
+    @property
+    def read_through(self) -> NDArray[Any] | None:
+        """The size at which each label (row) is read as each (column), if labels share dimensions; else `None`."""
+        return None
+
+    @property
+    @abstractmethod
+    def design(self) -> DesignedModel:
+        """The model with the labels that describe this one: itself, or its compiled model."""
 
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
         """Compare the model with its program on all inputs if they are at most `budget`, else on a stratified sample.

@@ -12,6 +12,7 @@ TRAINED = "it was trained, not compiled"
 
 REASONS = {
     **dict.fromkeys(("residual", "basis", "directions", "coordinates", "labelled", "layout"), (UNLABELLED, "")),
+    "read": (UNLABELLED, "run.variables has the program's values; tracr.lab has methods that look for directions"),
     "variables": (UNLABELLED, "twin.ground_truth has the teacher's nodes and edges, with their measurements"),
     "explore": (f"the page shows variables and labelled dimensions. {UNLABELLED.capitalize()}", ""),
     "figure": (UNLABELLED, ""),

@@ -16,6 +16,7 @@ from tracr.arguments import path as file_path
 from tracr.extras import need
 from tracr.ir.parameters import Parameters
 from tracr.model.run import Run
+from tracr.model.variable_values import VariableValues, values_of
 from tracr.natural.admission import Admission
 from tracr.natural.architecture import Architecture
 from tracr.natural.exports import TrainedExports
@@ -110,7 +111,13 @@ class TwinModel(TrainedExports):
         logits = self.logits(ids, see)
         decoded = self.teacher.decode(logits, given, real)
         shown = [self.teacher.vocabulary.decode(row) for row in ids.tolist()]
-        return Run(shown, activations, decoded[0] if single else decoded, None)
+        inputs = [row[1 : length + 1] for row, length in zip(shown, real, strict=True)]
+        variables = values_of(self.teacher, inputs, given, single=single)
+        return Run(shown, activations, decoded[0] if single else decoded, variables, None)
+
+    def interpret(self, tokens: Sequence[Any]) -> VariableValues:
+        """The program's value of every variable, by label; the twin was trained to have its mechanism."""
+        return self.teacher.interpret(tokens)
 
     def logits(self, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""

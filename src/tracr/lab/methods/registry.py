@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from tracr.errors import InputError, UnknownName
 from tracr.extras import need
 from tracr.lab.methods.acdc import acdc
-from tracr.lab.methods.data import MethodData
 from tracr.lab.methods.downstream import downstream
 from tracr.lab.methods.eap import eap
 from tracr.lab.methods.eap_ig_activations import eap_ig_activations
@@ -41,6 +40,8 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     """The optional libraries that it imports; the extra `jax` has them."""
+    track: str = "edges"
+    """The track that it answers; "" if that is not known."""
 
     def with_settings(self, **settings: Any) -> Method:
         """The method with other settings."""
@@ -48,15 +49,15 @@ class Method:
         if unknown:
             hint = did_you_mean(unknown[0], self.settings, f"{self.name} has no settings")
             raise UnknownName(f"{self.name} has no setting {unknown[0]}", hint=hint)
-        return Method(self.name, self.version, self.run, {**self.settings, **settings}, self.needs)
+        return replace(self, settings={**self.settings, **settings})
 
 
 @dataclass(frozen=True)
 class MethodResult:
-    """The scores of a method, and its cost in passes of one input and in seconds (compilation by JAX included)."""
+    """The answer of a method, and its cost in passes of one input and in seconds (compilation by JAX included)."""
 
-    scores: Mapping[Any, float] = field(repr=False)
-    """For each edge, as a pair or a string; the methods here give pairs."""
+    scores: Mapping[Any, Any] = field(repr=False)
+    """A number for each edge, as a pair or a string; the methods here give pairs. In other tracks their answers."""
     forwards: int
     backwards: int
     seconds: float
@@ -100,7 +101,7 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-def run_method(method: Method | EdgeMethod | str, subject: Any, data: MethodData) -> MethodResult:
+def run_method(method: Method | EdgeMethod | str, subject: Any, data: Any) -> MethodResult:
     """Run a method, or a user's function `(subject, data) -> {edge: score}`, on a model or a subject.
 
     Passes of a user's function count if it calls the methods here, or `count_passes`.

@@ -125,6 +125,11 @@ class LearnedModel(TrainedExports, DerivedModel):
         """The direction [d_model] of each label, a row each; they are orthonormal."""
         return self.basis.write
 
+    @property
+    def read_directions(self) -> Array:
+        """The vectors [d_model] that read the labels, a column each; the directions are orthonormal."""
+        return self.basis.read
+
     def coordinates(self, stream: Any) -> Any:
         """The coordinate of each label in a residual stream [..., d_model] of numpy, torch or JAX."""
         return self.basis.get(stream_of(stream, self.d_model), range(self.compiled.d_model))
