@@ -44,7 +44,7 @@ export class Page {
     this.element = h(
       whole ? "main" : "div",
       { class: "page" },
-      header(model, whole, [this.tour.offer()]),
+      header(model, whole, [this.tour.offer(whole)]),
       h("div", { class: "top" }, this.inputBar.element, this.results),
       this.panels,
       (this.body = h(
@@ -82,7 +82,7 @@ export class Page {
     const { state } = this;
     this.inputBar.update();
     refill(this.results, results(state));
-    refill(this.note, patchNote(state));
+    refill(this.note, patchNote(state, this));
     this.updateProgram();
     this.updatePanels();
     const table = this.detail.querySelector("details")?.open;
