@@ -6,7 +6,7 @@ import { loadModel } from "./core/model.js";
 import { TwinModel } from "./core/twin.js";
 import { mount, style } from "./explorer.js";
 import { TwinPage } from "./twin_page.js";
-import { classes, h, refill } from "./view/dom.js";
+import { classes, h, reachable, refill } from "./view/dom.js";
 import { theme } from "./view/header.js";
 import { count } from "./view/names.js";
 
@@ -94,6 +94,7 @@ class Gallery {
 
   update() {
     refill(this.table, this.rows());
+    reachable(this.table);
     const [left, right] = this.sides;
     const choices = left && { ...shared(left.page.state), left: left.number, right: right?.number ?? "none" };
     this.rooms[1].hidden = !right;

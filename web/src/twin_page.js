@@ -4,7 +4,7 @@ import { TwinModel } from "./core/twin.js";
 import { shortNumber } from "./core/domains.js";
 import { State } from "./state.js";
 import { Coupling } from "./view/coupling.js";
-import { h, refill } from "./view/dom.js";
+import { h, reachable, refill } from "./view/dom.js";
 import { grid } from "./view/grid.js";
 import { header } from "./view/header.js";
 import { InputBar } from "./view/input_bar.js";
@@ -31,8 +31,8 @@ export class TwinPage {
     this.heads = h("section", { class: "map", "aria-label": "Attention of the heads" });
     const top = h("div", { class: "top" }, this.inputBar.element, this.results);
     const page = h("div", { class: "page" }, header(model, false), top, this.heads);
-    this.parts = [h("div", { class: "frame" }, page), this.tooltip.element];
-    root.append(...this.parts);
+    this.shell = h("div", {}, h("div", { class: "frame" }, page), this.tooltip.element);
+    root.append(this.shell);
     this.update();
   }
 
@@ -45,6 +45,7 @@ export class TwinPage {
     refill(this.results, results(this.state));
     refill(this.heads, this.compared());
     this.coupling.apply();
+    reachable(this.shell);
   }
 
   /** For each head of the compiled model its attention, and that of the same head of the twin. */
@@ -93,6 +94,6 @@ export class TwinPage {
 
   remove() {
     this.leaving.abort();
-    for (const part of this.parts) part.remove();
+    this.shell.remove();
   }
 }
