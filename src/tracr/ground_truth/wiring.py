@@ -105,7 +105,7 @@ class _Wiring:
         weights = self.model.parameters
         for name, matrix, what in (("embed", weights.W_E, "token"), ("pos_embed", weights.W_pos, "position")):
             slots = written_slots(matrix)
-            says = f"The {what} embedding writes {self._list(slots, -1)}."
+            says = f"The {what} embedding writes {self._list(slots, -1)}"
             output = HookPlace(f"hook_{name}")
             yield self._part(name, "embedding", -1, slots, {}, says, self._embedding(slots), output=output)
         schedule = self.model.schedule
@@ -115,7 +115,7 @@ class _Wiring:
         outputs = ", ".join(output.name for output in self.model.outputs)
         layers = len(weights.layers)
         end = 2 * layers
-        says = f"The unembedding reads {outputs} off {self._list(slots, end)}."
+        says = f"The unembedding reads {outputs} off {self._list(slots, end)}"
         source = HookPlace(f"blocks.{layers - 1}.hook_resid_post" if layers else "")
         output, inputs = HookPlace("logits"), (("in", source),)
         role = Explanation(("read_out",), f"reads out {outputs}")
@@ -131,7 +131,7 @@ class _Wiring:
             "v": read_slots(weights.W_V[place]),
         }
         role = self.model.explanations[placed.name]
-        says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {role.sentence}."
+        says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {role.sentence}"
         return self._part(placed.name, "head", 2 * number, slots, reads, says, role, number, place)
 
     def _neurons(self, placed: PlacedNeurons) -> _Part:
@@ -143,7 +143,7 @@ class _Wiring:
         verb, s = "clear" if clears else "write", "" if several else "s"
         listed = self._list(slots, 2 * number + (not clears))
         role = self.model.explanations[placed.name]
-        says = f"{which} of layer {number} {verb}{s} {listed}{'' if clears else f': {role.sentence}'}."
+        says = f"{which} of layer {number} {verb}{s} {listed}{'' if clears else f': {role.sentence}'}"
         time = 2 * number + 1
         return self._part(placed.name, "neurons", time, slots, reads, says, role, number, neurons=span, clears=clears)
 
@@ -167,9 +167,21 @@ class _Wiring:
             Written(self.names[variable], *self._expression(variable), held)
             for variable, held in self._by_variable(slots, time - clears).items()
         )
-        sentence = f"{role.sentence[:1].upper()}{role.sentence[1:]}."
+        sentence = role.sentence[:1].upper() + role.sentence[1:]
         node = ModelNode(
-            name, kind, layer, head, neurons, writes, says, output, inputs, None, clears, role.roles, sentence
+            name,
+            kind,
+            layer,
+            head,
+            neurons,
+            writes,
+            full_stop(says),
+            output,
+            inputs,
+            None,
+            clears,
+            role.roles,
+            full_stop(sentence),
         )
         if layer is not None:
             output, inputs = places(node, FINEST)
@@ -343,6 +355,11 @@ def _special_label(model: DesignedModel, variable: Variable) -> str:
     if variable not in SPECIAL:
         return ""
     return next(one.label for one in model.layout.directions if one.variable is variable)
+
+
+def full_stop(text: str) -> str:
+    """A text with a full stop, unless it ends with dots."""
+    return text if text.endswith("...") else f"{text}."
 
 
 def written_slots(matrix: Array) -> Slots:

@@ -62,6 +62,7 @@ __all__ = [
     "predictions",
     "private",
     "random_explanations",
+    "read_predictions",
     "read_results",
     "read_subject",
     "report",
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
     from tracr.lab.fresh import private
     from tracr.lab.leaderboard import Standing, read_results, standings
     from tracr.lab.one_case import Case
-    from tracr.lab.predicted.predicting import Predictions, predictions
+    from tracr.lab.predicted.predicting import Predictions, predictions, read_predictions
     from tracr.lab.predicted.prediction_scores import PredictionScores
     from tracr.lab.realising import REALISATIONS
     from tracr.lab.reporting.lab_report import LabReport, report
@@ -121,6 +122,7 @@ else:
         "dial_realisations": "tracr.lab.dials",
         "keep_twin": "tracr.lab.subjects",
         "private": "tracr.lab.fresh",
+        "read_predictions": "tracr.lab.predicted.predicting",
         "read_results": "tracr.lab.leaderboard",
         "read_subject": "tracr.lab.stored_subject",
         "report": "tracr.lab.reporting.lab_report",

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr.lab.explained.submission import explanation_form
-from tracr.lab.explained.true_roles import possible_roles, true_roles
-from tracr.lab.roles import roles_of
-from tracr.natural.twin_model import TwinModel
+from tracr.lab.explained.true_roles import explained_components, possible_roles
 
 if TYPE_CHECKING:
     from tracr.lab.subjects import Subject
@@ -22,9 +20,8 @@ CONSTANT_HEAD, CONSTANT_MLP = "count", "decode"  # the commonest roles of the zo
 def true_explanations(subject: Subject) -> dict[str, Any]:
     """The reference: the true roles, with the sentences of the program; its accuracy is 1."""
     form = explanation_form(subject)
-    said = {} if isinstance(subject.model, TwinModel) else roles_of(getattr(subject.model, "compiled", subject.model))
-    for name, roles in true_roles(subject).items():
-        form["components"][name] = {"role": list(roles), "text": said[name].sentence if name in said else ""}
+    for name, (roles, sentence) in explained_components(subject).items():
+        form["components"][name] = {"role": list(roles), "text": sentence}
     return form
 
 

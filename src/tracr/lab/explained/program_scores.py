@@ -20,6 +20,7 @@ from tracr.model.verification import chosen_inputs
 from tracr.nearness import ANSWER, same_value
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
 from tracr.saving.folders import read_file
+from tracr.saving.values_json import encode_value
 from tracr.text import parse
 from tracr.text.parser import read
 from tracr.text.places import Source
@@ -56,7 +57,8 @@ class ProgramScores:
 
     def as_json(self) -> dict[str, Any]:
         """The scores, for JSON."""
-        return asdict(self)
+        rows = [None if row is None else [encode_value(one) for one in row] for row in self.counterexample or ()]
+        return {**asdict(self), "counterexample": rows or None}
 
 
 def score_program(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Roles", "explanation_form", "read_roles"]
 
 FORMAT, VERSION = "tracr explanations", 1
+SCHEMA = '{"components": {"blocks.0.attn.0": {"role": "count"}}}'
 LARGEST = 2**24  # bytes of a file
 OPTIONAL = ("format", "version", "case", "realisation", "seed", "roles")
 
@@ -52,6 +53,8 @@ def read_roles(subject: Subject, submitted: str | Path | Mapping[str, Any]) -> R
     else:
         file = as_path("submitted", submitted, error=FormatError)
         top = parse(read_file(file, LARGEST), file.name)
+    if not isinstance(top.data, dict) or "components" not in top.data:
+        raise FormatError(f"{top.where} has no components", hint=f"write {SCHEMA}")
     given = top.object(("components",), OPTIONAL)
     if "case" in given and given["case"].text() != subject.case.name:
         given["case"].fail(f"is not the case of the subject, {subject.case.name!r}")
@@ -61,6 +64,8 @@ def read_roles(subject: Subject, submitted: str | Path | Mapping[str, Any]) -> R
         if name not in known:
             hint = did_you_mean(name, known, f"the components are {', '.join(known)}")
             raise FormatError(f"{place.where} is no component of the subject", hint=hint)
+        if not isinstance(place.data, dict) or "role" not in place.data:
+            raise FormatError(f"{place.where} has no role", hint=f"write {SCHEMA}")
         roles = _roles(place.object(("role",), ("text", "possible"))["role"])
         if roles:
             found[name] = roles

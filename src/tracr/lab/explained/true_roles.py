@@ -12,7 +12,7 @@ from tracr.natural.twin_model import TwinModel
 if TYPE_CHECKING:
     from tracr.lab.subjects import Subject
 
-__all__ = ["possible_roles", "true_roles"]
+__all__ = ["explained_components", "possible_roles", "true_roles"]
 
 NONE = "none"
 
@@ -27,6 +27,11 @@ def true_roles(subject: Subject) -> dict[str, tuple[str, ...]]:
     >>> true_roles(lab.subject("hist"))
     {'blocks.0.attn.0': ('count',), 'blocks.0.mlp': ('decode',)}
     """
+    return {name: roles for name, (roles, _) in explained_components(subject).items()}
+
+
+def explained_components(subject: Subject) -> dict[str, tuple[tuple[str, ...], str]]:
+    """The roles of every head and MLP of a subject, and its sentence."""
     model = subject.model
     if isinstance(model, TwinModel):
         if not subject.admitted:
@@ -34,11 +39,11 @@ def true_roles(subject: Subject) -> dict[str, tuple[str, ...]]:
                 f"the twin of {subject.case.name} with seed {subject.seed} was not admitted: its roles are not known",
                 hint="use another seed, or train it for longer",
             )
-        teacher = {node.id: node.roles for node in model.ground_truth.teacher.nodes("head")}
+        teacher = {node.id: (node.roles, node.sentence) for node in model.ground_truth.teacher.nodes("head")}
         own = dict.fromkeys(writer for writer, _ in model.ground_truth.candidates("head") if writer != "embed")
-        return {name: teacher.get(name, (NONE,)) for name in own}
+        return {name: teacher.get(name, ((NONE,), "Does nothing that the program needs.")) for name in own}
     truth = model.compiled.ground_truth if isinstance(model, CompressedModel) else model.ground_truth
-    return {node.id: node.roles for node in truth.nodes("head") if node.layer is not None}
+    return {node.id: (node.roles, node.sentence) for node in truth.nodes("head") if node.layer is not None}
 
 
 def possible_roles(subject: Subject, component: str) -> tuple[str, ...]:

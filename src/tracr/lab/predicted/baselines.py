@@ -10,8 +10,10 @@ from tracr.lab.methods.data import MethodData
 from tracr.lab.methods.passes import both_passes
 from tracr.lab.predicted.patch_questions import patched_answers
 from tracr.lab.predicted.questions import Answer, Question
+from tracr.model.designed import DesignedModel
 from tracr.model.replacing import replace_variables
 from tracr.model.stream import variable_values
+from tracr.natural.twin_model import TwinModel
 
 if TYPE_CHECKING:
     from tracr.lab.subjects import Subject
@@ -27,8 +29,9 @@ def no_change(questions: Iterable[Question]) -> Answers:
 
 
 def program_answers(subject: Subject, questions: Sequence[Question]) -> Answers:
-    """The program's answers: its tables with the variable replaced; for edges, the case's compiled model patched.
+    """The program's answers: its tables with the variable replaced.
 
+    For edges, those of the compiled model from which the subject was made; of a compiled model, they are the true ones.
     An edge that the compiled model does not have changes nothing.
     """
     found = no_change(questions)
@@ -40,7 +43,14 @@ def program_answers(subject: Subject, questions: Sequence[Question]) -> Answers:
             replaced = replace_variables(model, {one.variable: [changed]}, [list(one.tokens)])
             (rows,) = replaced.expected.outputs().values()
             found[one.number] = tuple(rows[0])
-    return found | _patched(model, questions, lambda edge: [edge])
+    return found | _patched(_compiled(subject.model), questions, lambda edge: [edge])
+
+
+def _compiled(model: Any) -> Any:
+    """The compiled model that a model was made from."""
+    if isinstance(model, TwinModel):
+        return model.teacher
+    return model.plain if isinstance(model, DesignedModel) else model.compiled
 
 
 def circuit_answers(subject: Subject, questions: Sequence[Question], circuit: Collection[EdgeKey]) -> Answers:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracr.arguments import one_of, whole
 from tracr.arguments import path as as_path
-from tracr.errors import FormatError, TracrError
+from tracr.errors import FormatError, NotAdmitted, TracrError
 from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.predicted.baselines import Answers, circuit_answers, no_change, program_answers
 from tracr.lab.predicted.patch_questions import patch_questions
 from tracr.lab.predicted.prediction_scores import PredictionScores, score_answers
 from tracr.lab.predicted.questions import KINDS, Question
 from tracr.lab.predicted.setting_questions import set_questions
+from tracr.lab.realising import realisation_of
+from tracr.lab.twin_folder import TwinFolder
 from tracr.saving.folders import read_file
 from tracr.saving.json_reader import Reader, parse
 from tracr.saving.values_json import encode_value
@@ -25,11 +28,16 @@ from tracr.writing import write_file
 if TYPE_CHECKING:
     from tracr.lab.subjects import Subject
 
-__all__ = ["Predictions", "predictions"]
+__all__ = ["Predictions", "predictions", "read_predictions"]
 
 ASKED, ANSWERED, VERSION = "tracr questions", "tracr answers", 1
+SCHEMA = (
+    'answers are {"format": "tracr answers", "version": 1, "about": {...}, "answers": [{"id": 0, "answer": [...]}]}, '
+    "with `about` copied from the questions"
+)
 LARGEST = 2**26  # bytes of a file
 TRIES = 40  # draws for each question
+MOST = {"count": 10_000, "seed": 2**31, "subject_seed": 2**31}  # in files
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +55,8 @@ class Predictions:
         """What the questions are about; a file of answers repeats it."""
         one = self.subject
         drawn = {"count": self.count, "seed": self.seed, "kinds": list(self.kinds)}
-        return {"case": one.case.name, "realisation": one.realisation, "digest": one.digest, **drawn}
+        made = {"realisation": one.realisation, "dials": dict(one.dials), "subject_seed": one.seed}
+        return {"case": one.case.name, **made, "digest": one.digest, **drawn}
 
     def as_json(self) -> dict[str, Any]:
         """The questions, without their answers."""
@@ -78,17 +87,18 @@ class Predictions:
         if isinstance(answers, Mapping):
             top = parse(json.dumps(answers, default=_refused).encode(), "answers")
         else:
-            file = as_path("answers", answers, error=FormatError)
-            top = parse(read_file(file, LARGEST), file.name)
-        given = top.object(("format", "version", "about", "answers"))
-        given["format"].choice((ANSWERED,))
-        given["version"].integer(VERSION, VERSION)
+            top = _parsed(answers)
+        with _taught():
+            given = top.object(("format", "version", "about", "answers"))
+            given["format"].choice((ANSWERED,))
+            given["version"].integer(VERSION, VERSION)
         if given["about"].data != self.about:
             raise FormatError(
                 f"{given['about'].where} is not what these questions are about: {json.dumps(self.about)}",
                 hint="copy `about` from the file of questions, and ask with the same subject, count, seed and kinds",
             )
-        return self._read(given["answers"])
+        with _taught():
+            return self._read(given["answers"])
 
     def _read(self, answers: Reader) -> Answers:
         known = {one.number: one for one in self.questions}
@@ -144,6 +154,12 @@ def predictions(
     asked = tuple(dict.fromkeys(one_of("kinds", kind, KINDS) for kind in kinds))
     if not asked:
         raise TracrError("there are no kinds of questions to draw", hint='pass kinds=["set"], ["patch"] or both')
+    if "set" in asked and not subject.admitted:
+        raise NotAdmitted(
+            f"the twin of {subject.case.name} with seed {subject.seed} was not admitted: what it does if a variable of "
+            "the program has another value is not known",
+            hint='ask with kinds=["patch"], whose answers are measured',
+        )
     shares = [count // len(asked) + (place < count % len(asked)) for place in range(len(asked))]
     drawn = {"set": lambda draws: set_questions(subject.case, seed, draws)}
     drawn["patch"] = lambda draws: patch_questions(subject, seed, draws)
@@ -158,6 +174,38 @@ def predictions(
     return Predictions(subject, count, seed, asked, numbered)
 
 
+def read_predictions(path: str | Path, *, twins: str | Path | None = None) -> Predictions:
+    """The questions that a file of questions or answers is about, drawn again.
+
+    Args:
+        path: the file.
+        twins: the folder of trained twins, if the subject is a twin (`lab.subject`).
+    """
+    from tracr.lab.subjects import subject as make_subject
+
+    top = _parsed(path)
+    with _taught():
+        about = top.object(("format", "version", "about"), ("questions", "answers"))["about"]
+        given = about.object(("case", "realisation", "dials", "subject_seed", "digest", "count", "seed", "kinds"))
+        dials = {name: place.data for name, place in given["dials"].members()}
+        kinds = [place.choice(KINDS) for place in given["kinds"].items()]
+        count, seed, own = (given[name].integer(0, MOST[name]) for name in ("count", "seed", "subject_seed"))
+    if not all(isinstance(value, int | float | str) for value in dials.values()):
+        given["dials"].fail("has a value that is neither a number nor a string")
+    way = realisation_of(given["realisation"].text())
+    if way.trained and TwinFolder.of(twins) is None:
+        raise FormatError(
+            f"{top.where} is about a {way.name}, which is not trained to score a file", hint="pass twins="
+        )
+    one = make_subject(given["case"].text(), way.name, seed=own, twins=twins, **dials)
+    if one.digest != given["digest"].text():
+        raise FormatError(
+            f"{given['digest'].where} is not that of the subject: its weights are not those that were asked about",
+            hint="ask again with this version of tracr, or use the version that wrote the questions",
+        )
+    return predictions(one, count=count, seed=seed, kinds=kinds)
+
+
 def _chosen(drawn: Iterator[Question], count: int) -> list[Question]:
     """`count` different questions; at least half of them matter, if as many are drawn."""
     mattering: dict[Question, None] = {}
@@ -169,6 +217,20 @@ def _chosen(drawn: Iterator[Question], count: int) -> list[Question]:
             break
     first, more = list(mattering)[:half], [*others, *list(mattering)[half:]]
     return [*first, *more[: count - len(first)]]
+
+
+def _parsed(path: str | Path) -> Reader:
+    file = as_path("path", path, error=FormatError)
+    return parse(read_file(file, LARGEST), file.name)
+
+
+@contextmanager
+def _taught() -> Iterator[None]:
+    """Add the schema to errors about a file that does not have it."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(error.diagnostic.what, hint=error.diagnostic.hint or SCHEMA) from None
 
 
 def _write(path: str | Path, content: dict[str, Any]) -> None:
