@@ -31,6 +31,7 @@ ORDER = (
     "rasp",
     "craft",
     "ir",
+    "explaining",
     "runtime",
     "compiler.selectors",
     "compiler.frontend",

@@ -68,7 +68,7 @@ export class TwinPage {
           "section",
           { class: "pair" },
           h("h3", {}, componentName(part)),
-          h("p", { class: "caption" }, computes(model, part)),
+          h("p", { class: "caption" }, computes(part)),
           h("div", { class: "figures" }, figure(teacher, "compiled"), figure(now.run, "twin")),
         );
       }),

@@ -186,7 +186,7 @@ test("a component that clears is not one that computes the variable", () => {
   );
   state.selectComponent(2);
   assert.equal(state.current.label, "tokens");
-  assert.match(computes(model, model.components[2]), /^clears tokens, after the last reader/);
+  assert.match(computes(model.components[2]), /^clears tokens, after the last reader/);
 });
 
 test("in words: turns, what is cleared, what is folded", () => {

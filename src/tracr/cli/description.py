@@ -49,15 +49,16 @@ def parts(model: DesignedModel) -> list[Part]:
     for sublayer in model.schedule.sublayers():
         where = f"blocks.{sublayer.layer}.{sublayer.kind}"
         for place, component in enumerate(sublayer.components):
-            found.append(_part(f"{where}.{place}" if sublayer.kind == "attn" else where, component))
+            says = model.explanations[f"{where}.{place}"].sentence
+            found.append(_part(f"{where}.{place}" if sublayer.kind == "attn" else where, component, says))
     return found
 
 
-def _part(where: str, component: Component) -> Part:
+def _part(where: str, component: Component, says: str) -> Part:
     kind, size = ("head", component.rank) if isinstance(component, Head) else ("mlp", component.read.width)
     reads = tuple(variable.label for variable in component.reads if variable.node is not None)
     writes = tuple(variable.label for variable, _ in component.writes)
-    return Part(where, kind, component.what, reads, writes, size)
+    return Part(where, kind, says, reads, writes, size)
 
 
 def sizes(model: DesignedModel) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from tracr.cli.lab_answers import explain_components, predict_answers
 from tracr.cli.lab_reporting import report_scores
 from tracr.cli.lab_running import list_cases, list_dials, list_methods, list_realisations, run_methods
 from tracr.cli.lab_submissions import check_submission, score_submission
@@ -27,3 +28,5 @@ lab.command("run")(run_methods)
 lab.command("report")(report_scores)
 lab.command("check")(check_submission)
 lab.command("score")(score_submission)
+lab.command("explanations")(explain_components)
+lab.command("predictions")(predict_answers)

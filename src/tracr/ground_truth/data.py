@@ -81,7 +81,9 @@ class Attends:
 class ModelNode:
     """A node of the model. `kind` is embedding, head, neurons or unembedding (attention or mlp if several are merged).
 
-    Neurons that clear (at level 2) remove the variables they "write" from the residual stream.
+    Neurons that clear (at level 2) remove the variables they "write" from the residual stream. `roles` are of the list
+    `tracr.explaining.roles.ROLES`; `sentence` says what the node does, and `computes` also where it is and what it
+    writes.
     """
 
     id: str
@@ -95,6 +97,8 @@ class ModelNode:
     inputs: tuple[tuple[str, HookPlace], ...]
     attends: Attends | None = None
     clears: bool = False
+    roles: tuple[str, ...] = ()
+    sentence: str = ""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -389,6 +393,8 @@ def _merged_node(name: str, group: list[ModelNode], granularity: Granularity) ->
         " ".join(node.computes for node in group),
         output,
         inputs,
+        roles=tuple(dict.fromkeys(role for node in group for role in node.roles)),
+        sentence=" ".join(node.sentence for node in group),
     )
 
 

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
+from tracr.explaining.components import embedded
+from tracr.explaining.roles import Explanation
 from tracr.ground_truth.data import (
     FINEST,
     Attends,
@@ -103,8 +105,9 @@ class _Wiring:
         weights = self.model.parameters
         for name, matrix, what in (("embed", weights.W_E, "token"), ("pos_embed", weights.W_pos, "position")):
             slots = written_slots(matrix)
-            says = f"The {what} embedding writes {self._list(slots, -1)}."
-            yield self._part(name, "embedding", -1, slots, {}, says, output=HookPlace(f"hook_{name}"))
+            says = f"The {what} embedding writes {self._list(slots, -1)}"
+            output = HookPlace(f"hook_{name}")
+            yield self._part(name, "embedding", -1, slots, {}, says, self._embedding(slots), output=output)
         schedule = self.model.schedule
         placed = [*map(self._head, schedule.heads()), *map(self._neurons, schedule.neurons())]
         yield from sorted(placed, key=lambda part: part.time)
@@ -112,14 +115,14 @@ class _Wiring:
         outputs = ", ".join(output.name for output in self.model.outputs)
         layers = len(weights.layers)
         end = 2 * layers
-        says = f"The unembedding reads {outputs} off {self._list(slots, end)}."
+        says = f"The unembedding reads {outputs} off {self._list(slots, end)}"
         source = HookPlace(f"blocks.{layers - 1}.hook_resid_post" if layers else "")
-        yield self._part(
-            "unembed", "unembedding", end, (), {"in": slots}, says, output=HookPlace("logits"), inputs=(("in", source),)
-        )
+        output, inputs = HookPlace("logits"), (("in", source),)
+        role = Explanation(("read_out",), f"reads out {outputs}")
+        yield self._part("unembed", "unembedding", end, (), {"in": slots}, says, role, output=output, inputs=inputs)
 
     def _head(self, placed: PlacedHead) -> _Part:
-        number, place, head = placed
+        number, place, _ = placed
         weights = self.model.parameters.layers[number]
         slots = written_slots(weights.W_O[place])
         reads = {
@@ -127,8 +130,9 @@ class _Wiring:
             "k": read_slots(weights.W_K[place]),
             "v": read_slots(weights.W_V[place]),
         }
-        says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {head.what}."
-        return self._part(placed.name, "head", 2 * number, slots, reads, says, number, place)
+        role = self.model.explanations[placed.name]
+        says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {role.sentence}"
+        return self._part(placed.name, "head", 2 * number, slots, reads, says, role, number, place)
 
     def _neurons(self, placed: PlacedNeurons) -> _Part:
         number, group, span = placed.layer, placed.group, (placed.start, placed.stop)
@@ -138,9 +142,10 @@ class _Wiring:
         which = f"Neurons {placed.start} to {placed.stop - 1}" if several else f"Neuron {placed.start}"
         verb, s = "clear" if clears else "write", "" if several else "s"
         listed = self._list(slots, 2 * number + (not clears))
-        says = f"{which} of layer {number} {verb}{s} {listed}{'' if clears else f': {group.what}'}."
+        role = self.model.explanations[placed.name]
+        says = f"{which} of layer {number} {verb}{s} {listed}{'' if clears else f': {role.sentence}'}"
         time = 2 * number + 1
-        return self._part(placed.name, "neurons", time, slots, reads, says, number, neurons=span, clears=clears)
+        return self._part(placed.name, "neurons", time, slots, reads, says, role, number, neurons=span, clears=clears)
 
     def _part(
         self,
@@ -150,6 +155,7 @@ class _Wiring:
         slots: Slots,
         reads: dict[str, Slots],
         says: str,
+        role: Explanation,
         layer: int | None = None,
         head: int | None = None,
         neurons: tuple[int, int] | None = None,
@@ -161,11 +167,32 @@ class _Wiring:
             Written(self.names[variable], *self._expression(variable), held)
             for variable, held in self._by_variable(slots, time - clears).items()
         )
-        node = ModelNode(name, kind, layer, head, neurons, writes, says, output, inputs, clears=clears)
+        sentence = role.sentence[:1].upper() + role.sentence[1:]
+        node = ModelNode(
+            name,
+            kind,
+            layer,
+            head,
+            neurons,
+            writes,
+            full_stop(says),
+            output,
+            inputs,
+            None,
+            clears,
+            role.roles,
+            full_stop(sentence),
+        )
         if layer is not None:
             output, inputs = places(node, FINEST)
             node = replace(node, output=output, inputs=inputs)
         return _Part(node, time, slots, reads, clears)
+
+    def _embedding(self, slots: Slots) -> Explanation:
+        """What an embedding writes, without BOS, PAD and the constant one."""
+        variables = [one for one in self._by_variable(slots, -1) if one not in SPECIAL]
+        written = ", ".join(embedded(self.model.program, one) for one in variables)
+        return Explanation(("embed",), f"writes {written or 'nothing'}")
 
     def _expression(self, variable: Variable) -> tuple[str, str]:
         """The expression of a variable and its source line."""
@@ -328,6 +355,11 @@ def _special_label(model: DesignedModel, variable: Variable) -> str:
     if variable not in SPECIAL:
         return ""
     return next(one.label for one in model.layout.directions if one.variable is variable)
+
+
+def full_stop(text: str) -> str:
+    """A text with a full stop, unless it ends with dots."""
+    return text if text.endswith("...") else f"{text}."
 
 
 def written_slots(matrix: Array) -> Slots:

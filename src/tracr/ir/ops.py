@@ -43,13 +43,19 @@ __all__ = [
     "Table",
     "TokensOp",
     "Width",
+    "formula",
 ]
 
 ERROR = -1
 UNREACHED = -2
 
 PAIR = "pair of values"
-"""The text of the function that makes the pairs of a product space."""
+"""The text of the function that makes the pairs of a product space; saved programs have it."""
+
+
+def formula(function: str) -> str:
+    """The text of a function as an expression in x and y, or as a name (`rasp/function_text.py`)."""
+    return "(x, y)" if function == PAIR else function
 
 
 class Role(enum.Enum):

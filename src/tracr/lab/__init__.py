@@ -22,6 +22,8 @@ running.py    `run`: methods on subjects, resumable
 bootstrap.py  intervals of mean scores; leaderboard.py the standing of each method, from the table
 unread_edges.py  edges that do not lead to the case's output: of decoys, of another program
 reporting/    `report`: tables, figures and a page of a run
+explained/    the explanations track: submitted roles, and submitted programs
+predicted/    the predictions track: questions about interventions, and their answers
 """
 
 from __future__ import annotations
@@ -39,26 +41,38 @@ __all__ = [
     "Conditions",
     "Dial",
     "Estimate",
+    "ExplanationScores",
     "InputPair",
     "LabReport",
     "LabRun",
+    "PredictionScores",
+    "Predictions",
+    "ProgramScores",
     "Standing",
     "Subject",
     "Track",
     "case",
     "cases",
+    "constant_explanations",
     "dial_realisations",
+    "explanation_form",
+    "explanations",
     "hierarchical_bootstrap",
     "keep_twin",
+    "predictions",
     "private",
+    "random_explanations",
+    "read_predictions",
     "read_results",
     "read_subject",
     "report",
     "roles_of",
     "run",
+    "score_program",
     "select_cases",
     "standings",
     "subject",
+    "true_explanations",
     "write_subject",
 ]
 
@@ -66,9 +80,15 @@ if TYPE_CHECKING:
     from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
     from tracr.lab.catalogue import case, cases
     from tracr.lab.dials import DIALS, Dial, dial_realisations
+    from tracr.lab.explained.answers import constant_explanations, random_explanations, true_explanations
+    from tracr.lab.explained.program_scores import ProgramScores, score_program
+    from tracr.lab.explained.role_scores import ExplanationScores, explanations
+    from tracr.lab.explained.submission import explanation_form
     from tracr.lab.fresh import private
     from tracr.lab.leaderboard import Standing, read_results, standings
     from tracr.lab.one_case import Case
+    from tracr.lab.predicted.predicting import Predictions, predictions, read_predictions
+    from tracr.lab.predicted.prediction_scores import PredictionScores
     from tracr.lab.realising import REALISATIONS
     from tracr.lab.reporting.lab_report import LabReport, report
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
@@ -102,6 +122,7 @@ else:
         "dial_realisations": "tracr.lab.dials",
         "keep_twin": "tracr.lab.subjects",
         "private": "tracr.lab.fresh",
+        "read_predictions": "tracr.lab.predicted.predicting",
         "read_results": "tracr.lab.leaderboard",
         "read_subject": "tracr.lab.stored_subject",
         "report": "tracr.lab.reporting.lab_report",
@@ -111,6 +132,17 @@ else:
         "standings": "tracr.lab.leaderboard",
         "subject": "tracr.lab.subjects",
         "write_subject": "tracr.lab.stored_subject",
+        "explanations": "tracr.lab.explained.role_scores",
+        "score_program": "tracr.lab.explained.program_scores",
+        "explanation_form": "tracr.lab.explained.submission",
+        "predictions": "tracr.lab.predicted.predicting",
+        "true_explanations": "tracr.lab.explained.answers",
+        "constant_explanations": "tracr.lab.explained.answers",
+        "random_explanations": "tracr.lab.explained.answers",
+        "ExplanationScores": "tracr.lab.explained.role_scores",
+        "ProgramScores": "tracr.lab.explained.program_scores",
+        "Predictions": "tracr.lab.predicted.predicting",
+        "PredictionScores": "tracr.lab.predicted.prediction_scores",
     }
 
     def __getattr__(name: str) -> Any:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr import arguments
+from tracr.explaining.components import explanations
+from tracr.explaining.roles import Explanation
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
 from tracr.ir.domains import Finite
@@ -127,6 +131,11 @@ class DesignedModel(ModelMethods, RunnableModel):
     def variables(self) -> Variables:
         """The variables of the program: where the model stores each, or why it does not, and whether it can be set."""
         return variables_of(self)
+
+    @cached_property
+    def explanations(self) -> Mapping[str, Explanation]:
+        """What every head and group of neurons does: its roles and a sentence, by its name in the ground truth."""
+        return MappingProxyType(explanations(self.program, self.layout.schedule))
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ def steps(model: DesignedModel, run: Run, row: int = 0) -> list[Step]:
     for sublayer in model.layout.schedule.sublayers():
         hook = f"blocks.{sublayer.layer}.hook_resid_{'mid' if sublayer.kind == 'attn' else 'post'}"
         after = _labelled(model, run[hook], sublayer.number)[row]
-        computes = tuple(component.what for component in sublayer.components)
+        where = f"blocks.{sublayer.layer}.{sublayer.kind}"
+        computes = tuple(model.explanations[f"{where}.{place}"].sentence for place in range(len(sublayer.components)))
         changed = np.round(after, 3) != np.round(stream, 3)
         found.append(Step(f"{sublayer.kind} {sublayer.layer}", sublayer.number, computes, after, changed))
         stream = after

@@ -58,7 +58,10 @@ def model_html(model: DesignedModel) -> str:
     ]
     components = []
     for sublayer in model.schedule.sublayers():
-        components += [(sublayer.title, *_component(part), _size(part)) for part in sublayer.components]
+        where = f"blocks.{sublayer.layer}.{sublayer.kind}"
+        for place, part in enumerate(sublayer.components):
+            says = shortened(model.explanations[f"{where}.{place}"].sentence, 120)
+            components.append((sublayer.title, _written(part), says, _size(part)))
     components += [
         ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
         for name, one in folded(model.program, model.layout).items()
@@ -147,9 +150,8 @@ def _names(labels: Iterable[str]) -> str:
     return ", ".join(map(visible, labels))
 
 
-def _component(component: Component) -> tuple[str, str]:
-    writes = _names(variable.label for variable, _ in component.writes)
-    return shortened(writes, NAMES_LENGTH), shortened(component.what, 90)
+def _written(component: Component) -> str:
+    return shortened(_names(variable.label for variable, _ in component.writes), NAMES_LENGTH)
 
 
 def _size(component: Component) -> str:

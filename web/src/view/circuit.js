@@ -106,7 +106,7 @@ function node(state, { part, box }, page) {
       data: { key: `node-${part.number}`, ...(sops.length ? { sop: [...new Set(sops)].join(" ") } : {}) },
       on: {
         click: () => state.selectComponent(part.number),
-        mouseenter: (event) => page.tooltip.show(event.currentTarget.getBoundingClientRect(), [computes(model, part)]),
+        mouseenter: (event) => page.tooltip.show(event.currentTarget.getBoundingClientRect(), [computes(part)]),
         mouseleave: () => page.tooltip.hide(),
       },
     },

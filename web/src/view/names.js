@@ -35,16 +35,11 @@ export function componentSize(part) {
   return "";
 }
 
-/** What a component computes: the lines of the program that it completes, else its own description. */
-export function computes(model, part) {
-  const sops = part.writes.map((number) => model.groups[number]).filter((group) => group.settable);
-  const lines = model.lines.filter((line) => line.kind === "sop" && sops.some((group) => group.sop === line.id));
-  const told = part.kind === "head" || part.kind === "neurons" ? lines : [];
-  if (part.clears.length)
-    return `${part.computes}, after the last reader, so that its dimensions can hold another variable`;
-  const towards = part.writes.map((number) => model.sops.get(model.groups[number].sop)?.label).filter(Boolean);
-  const step = part.layer !== null && towards.length ? `an intermediate value for ${listed(towards)}` : part.computes;
-  return told.map((line) => `${line.label} = ${line.text}`).join("; ") || step;
+/** What a component does, in a sentence. */
+export function computes(part) {
+  return part.clears.length
+    ? `${part.computes}, after the last reader, so that its dimensions can hold another variable`
+    : part.computes;
 }
 
 /** A writer or reader as the residual stream names it (blocks.0.attn.1.q), in words. */

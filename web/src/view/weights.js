@@ -29,7 +29,7 @@ export class Weights {
         "div",
         { class: "inside" },
         h("header", {}, h("h3", {}, capitalised(componentName(part)), h("code", {}, part.id)), close),
-        h("p", { class: "caption" }, computes(this.model, part)),
+        h("p", { class: "caption" }, computes(part)),
         matricesOf(this.model, part).map((matrix) => this.figure(matrix)),
       ),
     );

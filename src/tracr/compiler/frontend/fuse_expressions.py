@@ -22,7 +22,8 @@ from tracr.compiler.frontend.rules.weighted_sums import linear_form
 from tracr.rasp.annotations import NAME, TYPED
 from tracr.rasp.elementwise import tokens
 from tracr.rasp.expressions import Aggregate, Map, RASPExpr, SequenceMap, SOp, Tokens
-from tracr.rasp.functions import Composition, Function, Printed, UnaryOperator, function_name
+from tracr.rasp.function_text import ARGUMENTS, applied, function_text
+from tracr.rasp.functions import Composition, Function, Printed, UnaryOperator
 from tracr.rasp.traversal import topological
 from tracr.values import Value, as_value
 
@@ -46,7 +47,10 @@ class Formula(Printed):
         return known[-1]  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        return " then ".join(function_name(function) for function, _ in self.steps[-3:])
+        texts: list[str] = [*ARGUMENTS[: self.inputs]]
+        for function, arguments in self.steps:
+            texts.append(applied(function_text(function), [texts[place] for place in arguments]))
+        return texts[-1]
 
 
 def fuse(outputs: Mapping[str, SOp], vocab: Sequence[Value]) -> dict[str, SOp]:

@@ -6,15 +6,16 @@ This module is not a pass: `fuse_tables.py` and `functions_of_sums.py` decide wh
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracr.craft.grouping import group_rows
 from tracr.ir.domains import Codes
-from tracr.ir.ops import Lookup, Op, PairLookup
+from tracr.ir.ops import Lookup, Op, PairLookup, formula
 from tracr.ir.program import Program
+from tracr.rasp.function_text import ARGUMENTS, UNKNOWN, applied
 
 __all__ = ["Composed", "Tabulated", "compose", "pairs_of_classes", "tabulated"]
 
@@ -47,7 +48,7 @@ def tabulated(op: Op) -> Composed | None:
             return Composed((inner,), table, function)
         case PairLookup(fst=fst, snd=snd, table=table, function=function):
             if fst == snd:
-                return Composed((fst,), table.diagonal(), function)
+                return Composed((fst,), table.diagonal(), applied(formula(function), ["x", "x"]))
             return Composed((fst, snd), table, function)
         case _:
             return None
@@ -61,14 +62,11 @@ def compose(
     A cell where an inner table has ERROR or UNREACHED has the same mark in the result.
     """
     parts: list[Composed] = []
-    text = [outer.function]
     for source in outer.sources:
         inner = tabulated(ops[source]) if source in inline else None
         if inner is None:
             codes = np.arange(program.sops[source].domain.size, dtype=np.int32)
-            inner = Composed((source,), codes, "")
-        else:
-            text.append(f"{program.sops[source].label}: {inner.function}")
+            inner = Composed((source,), codes, "x")
         parts.append(inner)
     sources = tuple(dict.fromkeys(source for part in parts for source in part.sources))
     shape = tuple(program.sops[source].domain.size for source in sources)
@@ -78,7 +76,18 @@ def compose(
     table: Codes = outer.table[tuple(np.maximum(codes, 0) for codes in held)]
     for codes in held:
         table = np.where(codes < 0, codes, table)
-    return Composed(sources, table.astype(np.int32), "; ".join(text))
+    return Composed(sources, table.astype(np.int32), _text(outer, parts, sources))
+
+
+def _text(outer: Composed, parts: Sequence[Composed], sources: tuple[int, ...]) -> str:
+    """The composed function, over the arguments that stand for the sources."""
+    if sources == outer.sources and all(part.function == "x" for part in parts):
+        return outer.function
+    if len(sources) > len(ARGUMENTS):
+        return UNKNOWN
+    names = dict(zip(sources, ARGUMENTS, strict=False))
+    inner = [applied(formula(part.function), [names[one] for one in part.sources]) for part in parts]
+    return applied(formula(outer.function), inner)
 
 
 def _spread(part: Composed, sources: tuple[int, ...]) -> Codes:

@@ -16,10 +16,23 @@ import numpy as np
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.ops import Aggregation, Constant, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, Width
+from tracr.ir.ops import (
+    Aggregation,
+    Constant,
+    IndicesOp,
+    LengthOp,
+    Linear,
+    Lookup,
+    Op,
+    PairLookup,
+    Positions,
+    Width,
+    formula,
+)
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.switches import PassName
 from tracr.rasp.annotations import Encoding
+from tracr.rasp.function_text import UNKNOWN, applied
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import is_number
 
@@ -48,11 +61,11 @@ def _simpler(program: Program, node: SOpNode) -> Op | None:
     match node.op:
         case PairLookup(fst=fst, snd=snd, table=table, function=function):
             if fst == snd:
-                return Lookup(fst, table.diagonal().copy(), function)
+                return Lookup(fst, table.diagonal().copy(), applied(formula(function), ["x", "x"]))
             for number, side in ((fst, table), (snd, table.T)):
                 codes = _rows_agree(side)
                 if codes is not None:
-                    return Lookup(number, codes, function)
+                    return Lookup(number, codes, UNKNOWN)
         case Linear(terms=terms, constant=constant):
             known = {number: _constant(program.sops[number]) for number, _ in terms}
             varying = tuple(term for term in terms if known[term[0]] is None)
@@ -130,11 +143,11 @@ def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:
     if by_position is not None:
         indices = _before(program, node, IndicesOp)
         if indices is not None and program.options.on(PassName.FOLD):
-            return Lookup(indices, by_position.astype(np.int32), "of the position")
+            return Lookup(indices, by_position.astype(np.int32), UNKNOWN)
         return Positions(by_position.astype(np.int32))
     by_length, length = _rows_agree(codes), _before(program, node, LengthOp)
     if by_length is not None and length is not None:
-        return Lookup(length, by_length.astype(np.int32), "of the length")
+        return Lookup(length, by_length.astype(np.int32), UNKNOWN)
     return None
 
 

@@ -336,10 +336,7 @@ class _Circuit:
         """What a component does, without its place, which the page adds."""
         if node.layer is None:
             return node.computes
-        layer = self.model.layout.layers[node.layer]
-        return (
-            layer.heads[node.head].what if node.head is not None else layer.mlps[int(node.id.rpartition(".")[2])].what
-        )
+        return self.model.explanations[node.id].sentence
 
     def _selector(self, head: int | None, layer: int | None) -> int | None:
         if head is None or layer is None:

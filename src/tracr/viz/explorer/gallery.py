@@ -46,7 +46,7 @@ class Trained(Protocol):
 def gallery(
     *models: Explorer | DesignedModel | Trained, tokens: Sequence[Value] | None = None, title: str = ""
 ) -> Explorer:
-    """One page with several models, which share their input; it starts with the first two side by side if there are two.
+    """One page with several models, which share their input; two models start side by side.
 
     Args:
         models: pages (`model.explore(...)`), models, or twins; a twin is shown by its outputs and its attention.

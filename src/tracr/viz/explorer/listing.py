@@ -10,7 +10,7 @@ from tracr.ir.ops import Op
 from tracr.ir.program import Program
 from tracr.ir.selectors import CompositeNode, Selector
 from tracr.rasp.expressions import RASPExpr
-from tracr.viz.explorer.lambdas import written
+from tracr.rasp.lambdas import written
 from tracr.viz.explorer.source_text import SourceTexts
 
 __all__ = ["Line", "listing"]

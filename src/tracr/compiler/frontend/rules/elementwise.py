@@ -18,7 +18,7 @@ from tracr.ir.domains import Codes, Domain, Interval
 from tracr.ir.ops import ERROR, Aggregation, Linear, Lookup, PairLookup
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
-from tracr.rasp.functions import function_name
+from tracr.rasp.function_text import function_text
 
 __all__ = ["add_pairs"]
 
@@ -40,7 +40,7 @@ def _(expr: Map, inference: Inference, node: TracedNode) -> None:
         node.id,
         node.label,
         expr,
-        Lookup(inner, table, function_name(expr.f)) if form is None else Linear(((inner, form[0][0]),), form[1]),
+        Lookup(inner, table, function_text(expr.f)) if form is None else Linear(((inner, form[0][0]),), form[1]),
         values,
         key=(facts.canon, table.tobytes()),
         leaves=facts.leaves,
@@ -169,7 +169,7 @@ def add_pairs(
         number,
         label,
         expr,
-        PairLookup(fst, snd, table, function_name(f)) if terms is None or form is None else Linear(terms, form[1]),
+        PairLookup(fst, snd, table, function_text(f)) if terms is None or form is None else Linear(terms, form[1]),
         values,
         key=(facts[0].canon, facts[1].canon, Cells(table)),
         leaves=leaves,

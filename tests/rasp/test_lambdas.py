@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from tracr.rasp.functions import Composition
-from tracr.viz.explorer.lambdas import written
+from tracr.rasp.lambdas import written
 
 PAIR = (lambda x: x + 1, lambda y: "é" + y)  # two on one line
 

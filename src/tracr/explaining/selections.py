@@ -1,0 +1,284 @@
+"""The positions that a selector selects, in words: "the positions with the same token".
+
+The words come from the selector's table, not from the text of its predicate: they are the same however it was written.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.ir.domains import Finite
+from tracr.ir.ops import Constant, IndicesOp, TokensOp
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode, SelectorNode
+from tracr.values import Value
+
+__all__ = ["Relation", "noun", "positional", "relation", "selected"]
+
+ALL, NONE = "all", "none"
+PLACE = "at place "
+FEW = 4  # values that are listed
+RELATIONS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
+    ("==", operator.eq),
+    ("!=", operator.ne),
+    ("<", operator.lt),
+    ("<=", operator.le),
+    (">", operator.gt),
+    (">=", operator.ge),
+)
+VERBS = {
+    "==": "equals",
+    "!=": "differs from",
+    "<": "is less than",
+    "<=": "is at most",
+    ">": "is greater than",
+    ">=": "is at least",
+}
+SAME = {
+    "==": "with the same {}",
+    "!=": "with another {}",
+    "<": "with a smaller {}",
+    "<=": "whose {} is not larger",
+    ">": "with a larger {}",
+    ">=": "whose {} is not smaller",
+}
+PLACES = {
+    "==": "at this place",
+    "!=": "other than this one",
+    "<": "before this one",
+    "<=": "up to this one",
+    ">": "after this one",
+    ">=": "from this one on",
+}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A key is selected if `key SYMBOL query + offset` holds; for "near", if they differ by at most `offset`."""
+
+    symbol: str
+    offset: int = 0
+
+
+def selected(program: Program, number: int) -> str:
+    """The positions that a selector selects.
+
+    >>> import tracr
+    >>> from tracr.rasp import programs
+    >>> model = tracr.compile(programs.make_hist(), vocab="abc", max_seq_len=5)
+    >>> [selected(model.program, number) for number in model.program.selectors]
+    ['the positions with the same token']
+    """
+    chosen = program.selectors[number]
+    so_far = " so far" if program.options.causal else ""
+    words = _words(program, number)
+    if words == ALL:
+        return f"all positions{so_far}"
+    if words == NONE:
+        return "no position"
+    if words == PLACES["=="]:
+        return "this position"
+    if chosen.at_most_one:
+        return f"position {words.removeprefix(PLACE)}" if words.startswith(PLACE) else f"the position {words}"
+    return f"the positions{so_far} {words}"
+
+
+def noun(node: SOpNode) -> str:
+    """A variable, as a noun in the singular."""
+    match node.op:
+        case TokensOp():
+            return "token"
+        case IndicesOp():
+            return "position"
+        case _:
+            return node.label
+
+
+def positional(program: Program, number: int) -> bool:
+    """Whether a selector compares functions of the position only."""
+    known: dict[int, bool] = {}
+
+    def fixed(one: int) -> bool:
+        if one not in known:
+            node = program.sops[one]
+            inputs = node.op.inputs
+            known[one] = isinstance(node.op, IndicesOp | Constant) or node.op.kind == "positions"
+            if inputs and not node.op.selectors:
+                known[one] = all(map(fixed, inputs))
+        return known[one]
+
+    return all(fixed(side) for part in program.literals(number) for side in (part.keys, part.queries))
+
+
+def relation(program: Program, selector: SelectorNode) -> Relation | None:
+    """The relation that a selector's table holds, if it is one; cells where the program raises are not compared."""
+    keys, queries = program.sops[selector.keys].domain, program.sops[selector.queries].domain
+    if not isinstance(keys, Finite) or not isinstance(queries, Finite):
+        return None
+    valid, chosen = selector.table >= 0, selector.table == 1
+    for found, table in _candidates(keys, queries):
+        if (table == chosen)[valid].all():
+            return found
+    return None
+
+
+def _candidates(keys: Finite, queries: Finite) -> Iterator[tuple[Relation, NDArray[np.bool_]]]:
+    for symbol, holds in RELATIONS:
+        try:
+            table = [[bool(holds(key, query)) for key in keys.values] for query in queries.values]
+        except TypeError:  # values without an order
+            continue
+        yield Relation(symbol), np.array(table, dtype=bool)
+    if not (keys.numeric and queries.numeric) or keys.maybe_none or queries.maybe_none:
+        return
+    apart = keys.numbers[None, :] - queries.numbers[:, None]
+    whole = sorted(
+        {int(one) for one in np.unique(apart) if float(one).is_integer() and one}, key=lambda one: (abs(one), one)
+    )
+    for offset in whole:
+        yield Relation("==", offset), apart == offset
+    for offset in (one for one in whole if one > 0):
+        yield Relation("near", offset), np.abs(apart) <= offset
+    for offset in whole:
+        yield Relation("<=", offset), apart <= offset
+        yield Relation(">=", offset), apart >= offset
+
+
+def _words(program: Program, number: int) -> str:
+    """What is said of the selected positions, after the word "positions"; `ALL` or `NONE`."""
+    chosen = program.selectors[number]
+    if isinstance(chosen, CompositeNode):
+        return _combined(program, chosen)
+    if (chosen.table[chosen.table >= 0] == 1).all():
+        return ALL
+    if not (chosen.table == 1).any():
+        return NONE
+    keys, queries = program.sops[chosen.keys], program.sops[chosen.queries]
+    one_sided = _one_sided(chosen, keys, queries)
+    if one_sided is not None:
+        return one_sided
+    found = relation(program, chosen)
+    if found is None:
+        return _listed(chosen, keys, queries)
+    if keys.id == queries.id:
+        return _among_places(found) if isinstance(keys.op, IndicesOp) else _among(found, noun(keys))
+    return _between(found, keys, queries)
+
+
+def _combined(program: Program, chosen: CompositeNode) -> str:
+    sides = []
+    for part in chosen.parts:
+        words, inner = _words(program, part), program.selectors[part]
+        mixed = isinstance(inner, CompositeNode) and inner.kind != chosen.kind and inner.kind != "not"
+        sides.append(f"({words})" if mixed else words)
+    if chosen.kind == "not":
+        return {ALL: NONE, NONE: ALL}.get(sides[0], f"except those {sides[0]}")
+    neutral, strong = (ALL, NONE) if chosen.kind == "and" else (NONE, ALL)
+    if strong in sides:
+        return strong
+    left = [words for words in sides if words != neutral]
+    return f" {chosen.kind} ".join(left) or neutral
+
+
+def _one_sided(chosen: SelectorNode, keys: SOpNode, queries: SOpNode) -> str | None:
+    """The words for a table that depends on the keys only, or on the queries only."""
+    table = chosen.table
+    for rows, node, here in ((table, keys, ""), (table.T, queries, "if here ")):
+        known = np.where((rows >= 0).any(axis=0), rows.max(axis=0), -1)
+        if isinstance(node.domain, Finite) and ((rows == known) | (rows < 0)).all():
+            if isinstance(node.op, IndicesOp) and not here and (known == 1).sum() == 1:
+                return f"{PLACE}{int(np.flatnonzero(known == 1)[0])}"
+            return f"{here or _whose(node)} {condition(node, known == 1)}".replace("  ", " ")
+    return None
+
+
+def _whose(node: SOpNode) -> str:
+    return "where" if isinstance(node.domain, Finite) and node.domain.kinds <= {bool} else "whose"
+
+
+def condition(node: SOpNode, holds: NDArray[np.bool_]) -> str:
+    """The condition that a variable has one of the values marked."""
+    assert isinstance(node.domain, Finite)
+    name, values = noun(node), node.domain.values
+    inside = [value for value, one in zip(values, holds, strict=True) if one]
+    outside = [value for value, one in zip(values, holds, strict=True) if not one]
+    if all(isinstance(value, bool) for value in values) and len(inside) == 1:
+        return f"{name} is {'true' if inside[0] else 'false'}"
+    if node.domain.numeric and not node.domain.maybe_none and len(inside) > 1 and len(outside) > 1:
+        yes, no = node.domain.numbers[holds], node.domain.numbers[~holds]
+        if yes.min() > no.max():
+            return f"{name} is at least {inside[int(yes.argmin())]!r}"
+        if yes.max() < no.min():
+            return f"{name} is at most {inside[int(yes.argmax())]!r}"
+    if len(outside) < len(inside) and len(outside) <= FEW:
+        return f"{name} is not {_either(outside)}"
+    return f"{name} is {_either(inside)}"
+
+
+def _either(values: list[Value]) -> str:
+    texts = [repr(value) for value in values[:FEW]]
+    if len(values) > FEW:
+        return f"one of {', '.join(texts)}, ... ({len(values)} values)"
+    return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+
+
+def _among_places(found: Relation) -> str:
+    """The words for positions compared with positions."""
+    symbol, offset = found.symbol, found.offset
+    if symbol == "near":
+        return f"at most {offset} away from this one"
+    if not offset:
+        return PLACES[symbol]
+    which, far = ("before" if offset < 0 else "after"), abs(offset)
+    if symbol == "==":
+        return f"right {which} this one" if far == 1 else f"{far} {which} this one"
+    if (symbol == "<=") == (offset < 0):
+        return f"at least {far} {which} this one"
+    return f"up to {far} {which} this one" if symbol == "<=" else f"from {far} {which} this one on"
+
+
+def _among(found: Relation, name: str) -> str:
+    """The words for the values of one variable, compared with each other."""
+    symbol, offset = found.symbol, found.offset
+    if symbol == "near":
+        return f"whose {name} differs by at most {offset}"
+    if not offset:
+        return SAME[symbol].format(name)
+    far = f"{abs(offset)} {'less' if offset < 0 else 'more'}"
+    least = {"==": "", "<=": "at most ", ">=": "at least "}[symbol]
+    return f"whose {name} is {least}{far}"
+
+
+def _between(found: Relation, keys: SOpNode, queries: SOpNode) -> str:
+    """The words for the values of two variables."""
+    symbol, offset = found.symbol, found.offset
+    own = "this position's number" if isinstance(queries.op, IndicesOp) else f"this position's {noun(queries)}"
+    if symbol == "near":
+        return f"whose {noun(keys)} differs from {own} by at most {offset}"
+    if isinstance(keys.op, IndicesOp) and symbol == "==" and not offset:
+        return f"given by {queries.label}"
+    if offset and symbol == "==":
+        return f"whose {noun(keys)} is {abs(offset)} {'less' if offset < 0 else 'more'} than {own}"
+    if offset:
+        own = f"{own} {'-' if offset < 0 else '+'} {abs(offset)}"
+    subject = "number" if isinstance(keys.op, IndicesOp) else noun(keys)
+    return f"whose {subject} {VERBS[symbol]} {own}"
+
+
+def _listed(chosen: SelectorNode, keys: SOpNode, queries: SOpNode) -> str:
+    """The words for any other table: the first few queries, each with the keys that it selects."""
+    assert isinstance(keys.domain, Finite) and isinstance(queries.domain, Finite)
+    rows = [(query, np.flatnonzero(row == 1)) for query, row in zip(queries.domain.values, chosen.table, strict=True)]
+    rows = [(query, found) for query, found in rows if len(found)]
+    texts = []
+    for query, found in rows[:3]:
+        few = [repr(keys.domain.values[place]) for place in found[:3].tolist()]
+        texts.append(f"{query!r}: {', '.join(few)}{', ...' if len(found) > 3 else ''}")
+    rest = "; ..." if len(rows) > 3 else ""
+    return f"whose {noun(keys)} fits this position's {noun(queries)} ({'; '.join(texts)}{rest})"
