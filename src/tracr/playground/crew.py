@@ -1,9 +1,8 @@
 """The workers, in two lanes.
 
-Quick workers give a request half a second (`quick`). A request that is not done then starts again in the slow lane, whose
-workers have a lower priority and the whole time limit. So do the next requests of its browser, until one of them is
-quick.
-Programs that take long thus wait for each other, and not the quick ones for them.
+Quick workers give a request half a second (`quick`). A request that is not done then starts again in the slow lane,
+whose workers have a lower priority and the whole time limit. So do the next requests of its browser, until one of them
+is quick. Programs that take long thus wait for each other, and not the quick ones for them.
 """
 
 from __future__ import annotations
