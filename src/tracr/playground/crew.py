@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tracr.playground.limits import ServerLimits
 from tracr.playground.queue import FairQueue, Job
 from tracr.playground.replies import RefusedRequest, Reply
-from tracr.playground.workers import WorkerDied, WorkerProcess
+from tracr.playground.workers import WALL, WorkerDied, WorkerProcess
 
 __all__ = ["Crew"]
 
@@ -78,7 +78,7 @@ class Crew:
         seconds = self._limits.seconds
         return RefusedRequest(
             422,
-            f"the program takes longer than {seconds:g} seconds, the limit of this server",
+            f"the program takes longer than {seconds:g} seconds ({WALL * seconds:g} on a busy machine), the limit of this server",
             hint="use a smaller vocabulary, a shorter length or a lower level",
         ).reply
 
