@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import webbrowser
 from typing import Annotated
 
 import typer
 
 __all__ = ["playground"]
+
+LEAST_MEMORY = 256 * 1024**2
 
 
 def playground(
@@ -42,16 +45,19 @@ def playground(
     from tracr.ir.budget import as_bytes
     from tracr.playground.limits import ServerLimits
 
+    size = as_bytes(memory)
+    if size < LEAST_MEMORY:
+        raise typer.BadParameter(f"{memory} is too little for a worker; give 256MB or more", param_hint="--memory")
     for library in ("starlette", "uvicorn"):
         need(library, extra="web")
     from tracr.playground.serving import serve
 
     limits = ServerLimits()
-    limits = replace(limits, workers=workers or limits.workers, seconds=seconds, memory=as_bytes(memory))
+    limits = replace(limits, workers=workers or limits.workers, seconds=seconds, memory=size)
 
     def ready(address: str) -> None:
         print(f"The playground is at {address} (Ctrl-C stops it)", flush=True)  # for logs, too
         if show:
-            webbrowser.open(address)
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # some browsers block
 
     serve(host, port, limits, proxy=proxy, ready=ready)

@@ -34,6 +34,7 @@ from tracr.viz.explorer.page import explore
 
 __all__ = ["answer"]
 
+CHECKING = 0.8  # the part of the time limit for checking a puzzle: it ends with a verdict, not with the worker
 LONGEST_PASS = 20_000  # characters of the text of a pass's result
 
 
@@ -121,7 +122,8 @@ def _puzzles(given: Mapping[str, Any], limits: ServerLimits) -> Reply:
 
 def _check(given: Mapping[str, Any], limits: ServerLimits) -> Reply:
     """The verdict on a solution of a puzzle; it is a text, so nothing of it is executed as Python."""
-    return json_reply(learn.puzzle(given["puzzle"]).check(given["source"], given.get("name", "")).as_json())
+    puzzle, seconds = learn.puzzle(given["puzzle"]), CHECKING * limits.seconds
+    return json_reply(puzzle.check(given["source"], given.get("name", ""), seconds=seconds).as_json())
 
 
 def _outputs(found: ReadProgram, model: CompiledModel, tokens: Sequence[Value]) -> dict[str, list[Any]]:

@@ -1,9 +1,8 @@
 """The workers, in two lanes.
 
-Quick workers give a request half a second (`quick`). A request that is not done then starts again in the slow lane, whose
-workers have a lower priority and the whole time limit. So do the next requests of its browser, until one of them is
-quick.
-Programs that take long thus wait for each other, and not the quick ones for them.
+Quick workers give a request half a second (`quick`). A request that is not done then starts again in the slow lane,
+whose workers have a lower priority and the whole time limit. So do the next requests of its browser, until one of them
+is quick. Programs that take long thus wait for each other, and not the quick ones for them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tracr.playground.limits import ServerLimits
 from tracr.playground.queue import FairQueue, Job
 from tracr.playground.replies import RefusedRequest, Reply
-from tracr.playground.workers import WorkerDied, WorkerProcess
+from tracr.playground.workers import WALL, WorkerDied, WorkerProcess
 
 __all__ = ["Crew"]
 
@@ -79,7 +78,7 @@ class Crew:
         seconds = self._limits.seconds
         return RefusedRequest(
             422,
-            f"the program takes longer than {seconds:g} seconds, the limit of this server",
+            f"the program takes longer than {seconds:g} seconds ({WALL * seconds:g} on a busy machine), the limit of this server",
             hint="use a smaller vocabulary, a shorter length or a lower level",
         ).reply
 

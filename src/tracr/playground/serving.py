@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 import socket
 import time
 from collections.abc import Callable
@@ -104,5 +103,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _allow_many_files() -> None:
     """Allow as many open connections as the system lets this process have."""
+    import resource  # not on Windows, where `prepare` refuses
+
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

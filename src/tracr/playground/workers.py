@@ -29,13 +29,13 @@ from tracr.workers import end_with_parent
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
 
-__all__ = ["WorkerDied", "WorkerProcess", "prepare"]
+__all__ = ["WALL", "WorkerDied", "WorkerProcess", "prepare"]
 
 WARM = "tracr.playground.warm"
 POLL = 0.02  # seconds between looks at a worker that runs a request nobody waits for
 PATIENCE = 0.5  # a request nobody waits for may finish within this time: killing a worker costs more
 NICE = 10  # what the slow lane adds to its priority: it gets a tenth of the time of the others
-WALL = 3  # a request may take this many times its limit by the clock, if other programs keep the processors busy
+WALL = 6  # a request may take this many times its limit by the clock, if other programs keep the processors busy
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
