@@ -1,4 +1,4 @@
-"""Which parameters of a test belong to the normal tier, and which are slow."""
+"""Which parameters of a test belong to the normal tier, which are slow, and at which levels many programs run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from typing import Any
 
 import pytest
 
+from tracr.ir.options import LEVELS
+
 
 def slow(values: Iterable[object]) -> list[Any]:
     """These values as parameters, in the slow tier."""
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def some_levels(number: int) -> Sequence[int]:
+    """The levels for one of many random programs: one of them in turn, and all for every eighth program.
+
+    >>> [some_levels(number) for number in (1, 2, 3, 8)]
+    [(1,), (2,), (0,), (0, 1, 2)]
+    """
+    return LEVELS if number % 8 == 0 else (LEVELS[number % len(LEVELS)],)
 
 
 def pairwise(first: Iterable[object], second: Iterable[object], third: Sequence[object]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Thousands of random programs at every level: no model is wrong, and every refusal says what to do."""
+"""Thousands of random programs, most of them at one level: no model is wrong, and every refusal says what to do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 
 from tests.strategies import VOCABULARIES
+from tests.tiers import some_levels
 from tracr.datasets import Controls
 from tracr.errors import CompileError, TracrError
-from tracr.ir.options import LEVELS
 from tracr.model.compiling import compile_model
 from tracr.workers import over_processes
 
@@ -38,7 +38,7 @@ def check(start: int) -> list[str]:
     found = []
     for number in range(start, start + BLOCK):
         controls = controls_of(number)
-        for level in LEVELS:
+        for level in some_levels(number):
             try:
                 found.append(outcome(number, controls, level))
             except Exception as error:
@@ -67,4 +67,4 @@ def test_thousands_of_programs() -> None:
             counts.update(found)
     faults = [text for text in counts if text not in ("compiled", "refused")]
     assert not faults, "\n".join([f"{len(faults)} faults", *faults[:20]])
-    assert counts["compiled"] > 0.97 * len(LEVELS) * PROGRAMS
+    assert counts["compiled"] > 0.97 * counts.total() >= 0.97 * PROGRAMS

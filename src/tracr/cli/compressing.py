@@ -188,7 +188,7 @@ def sweep_programs(
 
     The results are Parquet. The same command run again does only the missing runs.
 
-    Example: tracr sweep --studies frac_prevs,sort_unique --dims 12 --seeds 0-4 --method fast -o results
+    Example: tracr sweep --studies frac_prevs,sort_unique --dims 12 --seeds 0 --method fast -o results
     """
     from tracr.compress import sweep
     from tracr.workers import over_processes, over_ray

@@ -110,7 +110,7 @@ def test_random_variants_compute_and_hold_the_program(case: Case, level: int, va
 
 @pytest.mark.slow
 @mostly_compared(0.9)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=750, deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(list(VARIANTS)))
 def test_many_random_variants(case: Case, level: int, variant: str) -> None:
     """The same for longer."""
