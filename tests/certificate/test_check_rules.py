@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import tracr
 from tests.certificate.check_cases import Exhaustive, Parsed, example, network
+from tests.tiers import slow
 from tracr.certificate.hints import hints
 from tracr.certificate.trials.trial import parts_of, trials
 from tracr.model.compiled import CompiledModel
@@ -64,7 +65,7 @@ def harm(model: CompiledModel, names: tuple[str, ...], seed: int, count: int, ar
     return harmful
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", [2, *slow([0, 1])])
 @pytest.mark.parametrize("kind", SPLIT)
 def test_split_copies_and_means_that_share_a_count(kind: str, level: int) -> None:
     """They are accepted at every level; of changed weights, none that is harmful."""
@@ -81,7 +82,7 @@ def test_parts_of_another_sum_are_rejected() -> None:
     assert "parts sum other values" in parsed.reason()
 
 
-@pytest.mark.parametrize("name", ["hist", "reverse"])
+@pytest.mark.parametrize("name", ["hist", *slow(["reverse"])])
 def test_biases_of_heads(name: str) -> None:
     """A bias that a later bias takes back is accepted; one that makes an answer wrong is not."""
     model = example(name, 2, 3)
@@ -184,7 +185,7 @@ def in_bfloat16(weights: Any, ids: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(x @ w["unembed.W_U"], np.float64)
 
 
-@pytest.mark.parametrize("name", ["hist", "reverse"])
+@pytest.mark.parametrize("name", ["hist", *slow(["reverse"])])
 def test_no_harmful_mutant_is_accepted_in_bfloat16(name: str) -> None:
     """Models compiled for 16 bits, run in 16 bits on every input."""
     made = EXAMPLES[name].made_for(EXAMPLES[name].vocab, 3)
