@@ -29,9 +29,8 @@ UP_TO = rasp.Select(INDEX, INDEX, rasp.Comparison.LEQ)
 ORDER = LESS | (SAME & UP_TO)
 IS_A, NOT_A = rasp.Select(T, T, lambda k, q: q == "a"), rasp.Select(T, T, lambda k, q: q != "a")
 BEFORE, AFTER = rasp.Select(INDEX, INDEX, lambda k, q: k == q - 1), rasp.Select(INDEX, INDEX, lambda k, q: k == q + 1)
-ONE, TWO = (
-    rasp.numerical(rasp.Map(lambda t, n=n: n[t], T)) for n in ({"a": 1, "b": 0, "c": 2}, {"a": 0, "b": 1, "c": 1})
-)
+ONE = rasp.numerical(rasp.Map(lambda token: {"a": 1, "b": 0, "c": 2}[token], T))
+TWO = rasp.numerical(rasp.Map(lambda token: {"a": 0, "b": 1, "c": 1}[token], T))
 
 
 def mean(values: rasp.SOp) -> rasp.SOp:
