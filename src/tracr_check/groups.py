@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracr_check.program import Program
 from tracr_check.variables import Env, Var
@@ -64,11 +64,9 @@ def grouped(program: Program, links: Sequence[Link]) -> list[Group]:
             else:
                 others.append(one)
         found = [*others, new]
-    some = [one for one in found if one.queries or one.keys]
-    first, *rest = some or found
-    for one in found:
-        first = first if one in some or one is first else first.with_(one)
-    return [first, *rest] if some else [first]
+    some = [one for one in found if one.queries or one.keys] or [Group(frozenset(), frozenset(), ())]
+    bare = [place for one in found if not (one.queries or one.keys) for place in one.links]
+    return [replace(some[0], links=(*some[0].links, *bare)), *some[1:]]
 
 
 def _related(program: Program, first: frozenset[Var], second: frozenset[Var]) -> bool:

@@ -166,8 +166,7 @@ class Head:
         groups = fitting(program, links, classes)
         factors = [self.factor(group, queries.reads, *classes(group), conjuncts) for group in groups]
         if selector == "own":
-            bos = len(factors) == 1
-            factors = [replace(one, mask=own_mask(one, bos)) for one in factors]
+            factors = [replace(one, mask=own_mask(one, alone=len(groups) == 1)) for one in factors]
         few = [one.merged() for one in factors]
         bounds = []
         for group, one in zip(groups, few, strict=True):

@@ -137,6 +137,7 @@ class Parts:
         covered = (np.logical_or.reduce(masks) == wanted)[defined].all()
         need(covered, f"the heads {', '.join(names)} do not cover {sop.label}")
         source = self.program.sops[sop.op["value"]]
+        need(source.listed, "a copy of an interval in parts")
         nothing, moved = len(source.values), moved_codes(source, sop)
 
         def function(rows: int, *codes: Codes) -> Codes:

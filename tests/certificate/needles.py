@@ -22,7 +22,7 @@ import tracr
 from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.rasp import programs, rasp
 
-__all__ = ["NEEDLES", "PROGRAMS", "Haystack", "needle"]
+__all__ = ["NEEDLES", "PROGRAMS", "SUM_OF_HEADS", "Haystack", "needle"]
 
 Array = NDArray[Any]
 LENGTH, RARE = 40, 20
@@ -32,6 +32,7 @@ COUNT = rasp.SelectorWidth(rasp.Select(FOUND, rasp.Full(True), lambda found, _: 
 IS_A = rasp.numerical(rasp.Map(lambda token: token == "a", rasp.tokens))
 UP_TO = rasp.Select(rasp.indices, COUNT, rasp.Comparison.LT)
 SAME = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+BEFORE = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.LT)
 
 PROGRAMS: dict[str, rasp.SOp] = {
     "counter": COUNT,
@@ -44,6 +45,9 @@ PROGRAMS: dict[str, rasp.SOp] = {
     "conjunction": rasp.SelectorWidth(UP_TO & SAME).named("both"),
 }
 """A program for each construction."""
+
+SUM_OF_HEADS = rasp.SelectorWidth(UP_TO & SAME | BEFORE).named("either")
+"""A count that two heads make up, one of them with a conjunction."""
 
 
 @dataclass(frozen=True)
