@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -81,7 +82,7 @@ def explore(
     choice = GivenOptions(
         vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
     )
-    others = [] if words is not None else _further_programs(program, name, choice, tokens or [])
+    others = _further_programs(program, name, choice, tokens or []) if words is None else (tokens or [])
     given = [words] if words is not None else [] if others else (tokens or [])
     with waiting(f"compiling {', '.join([program, *others])}"):
         pages = [
@@ -175,13 +176,9 @@ def _joined(pages: Sequence[Explorer]) -> Explorer:
 
 
 def _file_name(pages: Sequence[Explorer]) -> str:
-    """The name of the file: the names of the models, without what a file name should not have."""
-    names = [page.data["name"] for page in pages[:2]]
-    return (
-        "-".join("".join(c if c.isalnum() or c in "_-" else "_" for c in name) for name in names)
-        if names[1:]
-        else names[0]
-    )
+    """The names of the models, each without the characters that file names should not have if there are several."""
+    first, *rest = (str(page.data["name"]) for page in pages[:2])
+    return "-".join(re.sub(r"[^\w-]+", "_", name) for name in (first, *rest)) if rest else first
 
 
 # Programs among the words

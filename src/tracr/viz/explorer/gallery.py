@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tracr.errors import TracrError
 from tracr.ir.parameters import Parameters
@@ -19,6 +19,7 @@ __all__ = ["gallery"]
 GALLERY, TWIN, VERSION = "tracr gallery", "tracr twin", 1
 
 
+@runtime_checkable
 class Trained(Protocol):
     """A twin (`tracr.natural`): weights trained to compute what a compiled model computes."""
 
@@ -46,7 +47,7 @@ class Trained(Protocol):
 def gallery(
     *models: Explorer | DesignedModel | Trained, tokens: Sequence[Value] | None = None, title: str = ""
 ) -> Explorer:
-    """One page with several models, which share their input; it starts with the first two side by side if there are two.
+    """One page with several models, which share their input; two models start side by side.
 
     Args:
         models: pages (`model.explore(...)`), models, or twins; a twin is shown by its outputs and its attention.
@@ -72,9 +73,9 @@ def gallery(
 def _pages(model: Explorer | DesignedModel | Trained, tokens: Sequence[Value] | None) -> list[dict[str, Any]]:
     if isinstance(model, Explorer):
         return [model.data] if model.data["format"] == FORMAT else list(model.data["pages"])
-    if hasattr(model, "teacher") and hasattr(model, "architecture"):
+    if isinstance(model, Trained):
         return [_twin_data(model, tokens)]
-    return [explore(model, tokens).data]  # type: ignore[arg-type]
+    return [explore(model, tokens).data]
 
 
 def _different(names: list[str], pages: list[dict[str, Any]]) -> list[str]:
