@@ -75,10 +75,7 @@ def explore(
     """
     from tracr.cli.screen import waiting
 
-    if output is not None and output.suffix.lower() not in (".html", ".htm"):
-        raise typer.BadParameter(f"{output} must end in .html", param_hint="--output")
-    if level is not None and levels is not None:
-        raise typer.BadParameter("give --level or --levels, not both", param_hint="--levels")
+    _check(output, level, levels)
     choice = GivenOptions(
         vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
     )
@@ -96,6 +93,14 @@ def explore(
         import webbrowser
 
         webbrowser.open(path.resolve().as_uri())
+
+
+def _check(output: Path | None, level: int | None, levels: str | None) -> None:
+    """Refuse options that do not fit, before anything is compiled."""
+    if output is not None and output.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(f"{output} must end in .html", param_hint="--output")
+    if level is not None and levels is not None:
+        raise typer.BadParameter("give --level or --levels, not both", param_hint="--levels")
 
 
 def _pages(

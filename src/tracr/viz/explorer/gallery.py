@@ -20,7 +20,7 @@ GALLERY, TWIN, VERSION = "tracr gallery", "tracr twin", 1
 
 
 @runtime_checkable
-class Trained(Protocol):
+class TwinLike(Protocol):
     """A twin (`tracr.natural`): weights trained to compute what a compiled model computes."""
 
     @property
@@ -45,7 +45,7 @@ class Trained(Protocol):
 
 
 def gallery(
-    *models: Explorer | DesignedModel | Trained, tokens: Sequence[Value] | None = None, title: str = ""
+    *models: Explorer | DesignedModel | TwinLike, tokens: Sequence[Value] | None = None, title: str = ""
 ) -> Explorer:
     """One page with several models, which share their input; two models start side by side.
 
@@ -70,10 +70,10 @@ def gallery(
     return Explorer(f"{title} · Tracr explorer", data)
 
 
-def _pages(model: Explorer | DesignedModel | Trained, tokens: Sequence[Value] | None) -> list[dict[str, Any]]:
+def _pages(model: Explorer | DesignedModel | TwinLike, tokens: Sequence[Value] | None) -> list[dict[str, Any]]:
     if isinstance(model, Explorer):
         return [model.data] if model.data["format"] == FORMAT else list(model.data["pages"])
-    if isinstance(model, Trained):
+    if isinstance(model, TwinLike):
         return [_twin_data(model, tokens)]
     return [explore(model, tokens).data]
 
@@ -89,7 +89,7 @@ def _different(names: list[str], pages: list[dict[str, Any]]) -> list[str]:
     return [name if number == 1 else f"{name} ({number})" for name, number in zip(names, again, strict=True)]
 
 
-def _twin_data(twin: Trained, tokens: Sequence[Value] | None) -> dict[str, Any]:
+def _twin_data(twin: TwinLike, tokens: Sequence[Value] | None) -> dict[str, Any]:
     teacher = explore(twin.teacher, tokens).data
     design = twin.architecture
     return {
