@@ -36,7 +36,7 @@ test("a link to a gallery restores the models, the input and the line", async ()
   const page = await open(browser, "gallery");
   await page.getByRole("button", { name: "show hist, level 2 on the right" }).click();
   await page.locator(".side .input input").first().fill("b b");
-  const link = page.url();
+  const link = await page.evaluate(() => location.href);
   const other = await browser.newPage();
   await other.goto(link);
   assert.deepEqual(await sides(other), ["hist, level 0", "hist, level 2"]);

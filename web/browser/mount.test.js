@@ -54,6 +54,27 @@ test("new data keeps the reader's choices that fit: the input typed, the line, t
   await page.close();
 });
 
+test("a new input in the data replaces the one typed", async () => {
+  const page = await hosted("frac_prevs");
+  await page.fill("#input", "a a x");
+  await page.evaluate(() => globalThis.explorers[0].update({ ...globalThis.data.frac_prevs, input: [0] }));
+  assert.equal(await page.inputValue("#input"), "a");
+  await page.close();
+});
+
+test("a component of the old model is not taken for one of the new", async () => {
+  const page = await hosted("frac_prevs");
+  await page.locator("#a .listing li", { hasText: /^frac_prevs/ }).click();
+  await page.evaluate(() => globalThis.explorers[0].update(globalThis.data.hist));
+  const { line, parts } = await page.evaluate(() => {
+    const { state } = globalThis.explorers[0].page;
+    return { line: state.current.label, parts: state.partsOf(state.current).some((part) => part.number === state.component) };
+  });
+  assert.equal(line, "hist");
+  assert.ok(parts);
+  await page.close();
+});
+
 test("data that cannot be read is refused, and the explorer stays", async () => {
   const page = await hosted("frac_prevs");
   const refused = await page.evaluate(() => {

@@ -210,7 +210,7 @@ test("the address holds the choices, and a link restores them", async () => {
   await page.locator("[data-key=plumbing]").click();
   await page.locator("[data-key=fit]").click();
   await page.locator("[data-key=position]").selectOption("1");
-  const [shown, link] = [await outcome(page, "model"), page.url()];
+  const [shown, link] = [await outcome(page, "model"), await page.evaluate(() => location.href)];
   const other = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   await other.goto(link);
   assert.deepEqual(await outcome(other, "model"), shown);

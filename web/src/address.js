@@ -34,19 +34,25 @@ function listIn(text) {
   }
 }
 
-/** Keep the address and the choices of a page equal; `wait` until the page has made its first changes. */
+/** Replace the fragment of the address; a page in a notebook's frame has none. */
+export function write(fragment) {
+  try {
+    history.replaceState(null, "", `#${fragment}`);
+  } catch {
+    // not allowed in such a frame
+  }
+}
+
+/** Read the address, then keep it and the choices of a page equal. */
 export function follow(page) {
   const { state, signal } = page;
   const read = () => choose(state, choicesIn(location.hash));
   if (location.hash.length > 1) read();
   let written = location.hash;
   page.changed = () => {
-    written = `#${fragmentOf(choicesOf(state))}`;
-    try {
-      history.replaceState(null, "", written);
-    } catch {
-      page.changed = () => {}; // in a notebook's frame
-    }
+    const fragment = fragmentOf(choicesOf(state));
+    written = `#${fragment}`;
+    write(fragment);
   };
   addEventListener("hashchange", () => location.hash !== written && read(), { signal });
 }

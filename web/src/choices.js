@@ -38,8 +38,8 @@ function make(state, choices) {
   for (const [label, position, text] of choices.patches ?? []) state.patchText(label, Number(position), text);
   const line = model.lines.findIndex((one) => one.label === choices.line);
   if (line >= 0) state.focus(line);
-  const part = model.components.findIndex((one) => one.id === choices.part);
-  if (part >= 0) state.component = part;
+  const part = model.components.find((one) => one.id === choices.part);
+  if (line >= 0 && part && state.concerns(part)) state.component = part.number;
   if (choices.open) {
     const numbers = choices.open.map((label) => model.groups.findIndex((group) => group.label === label));
     state.open = new Set(numbers.filter((number) => number >= 0));

@@ -2,6 +2,7 @@
 
 import css from "./style.css";
 import { choicesOf, choose } from "./choices.js";
+import { writeInput } from "./core/input.js";
 import { loadModel } from "./core/model.js";
 import { h } from "./view/dom.js";
 import { Page } from "./page.js";
@@ -9,11 +10,12 @@ import { Page } from "./page.js";
 let mounted = 0;
 
 /**
- * Show the model of `data`, the JSON of tracr/viz/explorer/data.py, in `root`. `whole`: the explorer is the whole page.
- * Returns `update(data)`, which keeps the choices of the reader that fit the new model; `remove()`, which empties
- * `root`; and the current `page`.
+ * Show the model of `data`, the JSON of tracr/viz/explorer/data.py, in `root`. `whole`: the explorer is the whole page;
+ * `opened(page)` is called with the page of every model shown.
+ * Returns `update(data)`, which keeps the choices of the reader that fit the new model (the input typed only if that of
+ * the data is the same as before); `remove()`, which empties `root`; and the current `page`.
  */
-export function mount(root, data, { whole = false } = {}) {
+export function mount(root, data, { whole = false, opened = () => {} } = {}) {
   style();
   const prefix = mounted++ ? `explorer-${mounted}-` : "";
   root.classList.add("tracr");
@@ -21,11 +23,13 @@ export function mount(root, data, { whole = false } = {}) {
   const show = (next) => {
     const choices = page && choicesOf(page.state);
     const model = loadModel(next); // may refuse the data: then the page stays
+    if (choices && firstInput(model) !== firstInput(page.state.model)) delete choices.input;
     page?.remove();
     page = new Page(root, model, { whole, prefix });
     if (choices) choose(page.state, choices);
     else if (next.patches?.length) choose(page.state, { patches: next.patches });
     else page.update();
+    opened(page);
   };
   show(data);
   return {
@@ -38,6 +42,11 @@ export function mount(root, data, { whole = false } = {}) {
       return page;
     },
   };
+}
+
+/** The input that a model starts with, as text. */
+function firstInput(model) {
+  return writeInput(model.input, model);
 }
 
 /** Put the style sheet into the document, once. */

@@ -1,6 +1,6 @@
 // Several models in one page: a table of them, and one or two explorers that share their input and their line.
 
-import { choicesIn, fragmentOf } from "./address.js";
+import { choicesIn, fragmentOf, write } from "./address.js";
 import { readInput } from "./core/input.js";
 import { loadModel } from "./core/model.js";
 import { TwinModel } from "./core/twin.js";
@@ -98,11 +98,7 @@ class Gallery {
     const [left, right] = this.sides;
     const choices = left && { ...shared(left.page.state), left: left.number, right: right?.number ?? "none" };
     this.rooms[1].hidden = !right;
-    try {
-      if (choices) history.replaceState(null, "", `#${fragmentOf(choices)}`);
-    } catch {
-      // in a notebook's frame
-    }
+    if (choices) write(fragmentOf(choices));
   }
 
   /** The outputs of a model on the input of the left side: those of its page, which may be patched, if it is shown. */

@@ -1,7 +1,7 @@
 // The script of the page. It shows the model in the element `tracr-data`, if there is one; other pages call
 // `tracr.mount(root, data)`. A gallery shows several models.
 
-import { follow } from "./address.js";
+import { follow, write } from "./address.js";
 import { choicesOf } from "./choices.js";
 import { readInput } from "./core/input.js";
 import { mount } from "./explorer.js";
@@ -16,22 +16,34 @@ function start(data) {
     globalThis.tracr.gallery = mountGallery(document.body, data);
     return;
   }
-  const explorer = mount(document.body, data, { whole: true });
-  const { state } = explorer.page;
-  follow(explorer.page);
-  explorer.page.compare = () => {
-    const { patches } = choicesOf(state);
-    const now = { ...data, input: state.tokens, patches: [] };
-    explorer.remove();
-    history.replaceState(null, "", "#");
-    const pages = [now, { ...now, name: `${data.name}, patched`, patches }];
-    globalThis.tracr.gallery = mountGallery(document.body, { name: `${data.name}, original and patched`, pages });
+  let shown = data;
+  const opened = (page) => {
+    page.compare = () => compare(explorer, shown);
+    follow(page);
   };
-  globalThis.tracr = { ...api(state.model, state), mount, mountGallery, update: explorer.update };
+  const explorer = mount(document.body, data, { whole: true, opened });
+  const update = (next) => {
+    explorer.update(next);
+    shown = next;
+    Object.assign(globalThis.tracr, api(explorer));
+  };
+  globalThis.tracr = { mount, mountGallery, update, ...api(explorer) };
+}
+
+/** Show the original and the patched model side by side. */
+function compare(explorer, data) {
+  const { state } = explorer.page;
+  const { patches } = choicesOf(state);
+  const now = { ...data, input: state.tokens, patches: [] };
+  explorer.remove();
+  write("");
+  const pages = [now, { ...now, name: `${data.name}, patched`, patches }];
+  globalThis.tracr.gallery = mountGallery(document.body, { name: `${data.name}, original and patched`, pages });
 }
 
 /** For the console and for tests: the model without the page around it. */
-function api(model, state) {
+function api({ page: { state } }) {
+  const { model } = state;
   return {
     model,
     state,

@@ -88,6 +88,14 @@ export class State {
     this.changed();
   }
 
+  /** Whether a component writes, clears or outputs the current line. */
+  concerns(part) {
+    const groups = [...part.writes, ...part.clears].map((number) => this.model.groups[number].sop);
+    const { kind, id } = this.current;
+    const parts = this.partsOf(this.current);
+    return (kind === "sop" && groups.includes(id)) || parts.includes(part) || part.kind === "unembedding";
+  }
+
   /** Whether a variable can be set: not if it is folded or absorbed. */
   patchable(sop) {
     return this.model.groupOfSop.has(sop) && !this.model.sops.get(sop).absorbed;

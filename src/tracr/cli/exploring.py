@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,14 +75,11 @@ def explore(
     """
     from tracr.cli.screen import waiting
 
-    if output is not None and output.suffix.lower() not in (".html", ".htm"):
-        raise typer.BadParameter(f"{output} must end in .html", param_hint="--output")
-    if level is not None and levels is not None:
-        raise typer.BadParameter("give --level or --levels, not both", param_hint="--levels")
+    _check(output, level, levels)
     choice = GivenOptions(
         vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
     )
-    others = [] if words is not None else _further_programs(program, name, choice, tokens or [])
+    others = _further_programs(program, name, choice, tokens or []) if words is None else (tokens or [])
     given = [words] if words is not None else [] if others else (tokens or [])
     with waiting(f"compiling {', '.join([program, *others])}"):
         pages = [
@@ -95,6 +93,14 @@ def explore(
         import webbrowser
 
         webbrowser.open(path.resolve().as_uri())
+
+
+def _check(output: Path | None, level: int | None, levels: str | None) -> None:
+    """Refuse options that do not fit, before anything is compiled."""
+    if output is not None and output.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(f"{output} must end in .html", param_hint="--output")
+    if level is not None and levels is not None:
+        raise typer.BadParameter("give --level or --levels, not both", param_hint="--levels")
 
 
 def _pages(
@@ -175,13 +181,9 @@ def _joined(pages: Sequence[Explorer]) -> Explorer:
 
 
 def _file_name(pages: Sequence[Explorer]) -> str:
-    """The name of the file: the names of the models, without what a file name should not have."""
-    names = [page.data["name"] for page in pages[:2]]
-    return (
-        "-".join("".join(c if c.isalnum() or c in "_-" else "_" for c in name) for name in names)
-        if names[1:]
-        else names[0]
-    )
+    """The names of the models, each without the characters that file names should not have if there are several."""
+    first, *rest = (str(page.data["name"]) for page in pages[:2])
+    return "-".join(re.sub(r"[^\w-]+", "_", name) for name in (first, *rest)) if rest else first
 
 
 # Programs among the words

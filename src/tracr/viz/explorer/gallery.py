@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tracr.errors import TracrError
 from tracr.ir.parameters import Parameters
@@ -19,7 +19,8 @@ __all__ = ["gallery"]
 GALLERY, TWIN, VERSION = "tracr gallery", "tracr twin", 1
 
 
-class Trained(Protocol):
+@runtime_checkable
+class TwinLike(Protocol):
     """A twin (`tracr.natural`): weights trained to compute what a compiled model computes."""
 
     @property
@@ -44,7 +45,7 @@ class Trained(Protocol):
 
 
 def gallery(
-    *models: Explorer | DesignedModel | Trained, tokens: Sequence[Value] | None = None, title: str = ""
+    *models: Explorer | DesignedModel | TwinLike, tokens: Sequence[Value] | None = None, title: str = ""
 ) -> Explorer:
     """One page with several models, which share their input; two models start side by side.
 
@@ -69,12 +70,12 @@ def gallery(
     return Explorer(f"{title} · Tracr explorer", data)
 
 
-def _pages(model: Explorer | DesignedModel | Trained, tokens: Sequence[Value] | None) -> list[dict[str, Any]]:
+def _pages(model: Explorer | DesignedModel | TwinLike, tokens: Sequence[Value] | None) -> list[dict[str, Any]]:
     if isinstance(model, Explorer):
         return [model.data] if model.data["format"] == FORMAT else list(model.data["pages"])
-    if hasattr(model, "teacher") and hasattr(model, "architecture"):
+    if isinstance(model, TwinLike):
         return [_twin_data(model, tokens)]
-    return [explore(model, tokens).data]  # type: ignore[arg-type]
+    return [explore(model, tokens).data]
 
 
 def _different(names: list[str], pages: list[dict[str, Any]]) -> list[str]:
@@ -88,7 +89,7 @@ def _different(names: list[str], pages: list[dict[str, Any]]) -> list[str]:
     return [name if number == 1 else f"{name} ({number})" for name, number in zip(names, again, strict=True)]
 
 
-def _twin_data(twin: Trained, tokens: Sequence[Value] | None) -> dict[str, Any]:
+def _twin_data(twin: TwinLike, tokens: Sequence[Value] | None) -> dict[str, Any]:
     teacher = explore(twin.teacher, tokens).data
     design = twin.architecture
     return {

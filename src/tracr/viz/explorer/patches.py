@@ -30,7 +30,7 @@ def patches_of(
     model.run(tokens, set=changes)
     domains = {node.label: node.domain for node in model.program.sops.values()}
     shown = sorted(locations(model.program, model.layout).keys() & domains.keys() - absorbed_variables(model).keys())
-    usual = variable_values(model, tokens)
+    usual = variable_values(model, list(tokens))
     found = []
     for label, values in changes.items():
         if label not in shown:
