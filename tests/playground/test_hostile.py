@@ -19,7 +19,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytestmark = pytest.mark.slow
 
-UNHARMED = 5.0  # seconds: far below any limit on hostile programs, far above a quick program on a busy machine
+PATIENCE = 4.0  # seconds that a quick request may take during an attack, on a machine that does nothing else
+LOADED = 20  # and so many times what it takes without an attack, on a machine that is busy with other things
 
 
 @contextmanager
@@ -29,18 +30,23 @@ def meanwhile(*calls: Callable[[], Any]) -> Iterator[list[Any]]:
     threads = [threading.Thread(target=lambda call=call: results.append(call())) for call in calls]
     for thread in threads:
         thread.start()
-    yield results
-    for thread in threads:
-        thread.join()
+    try:
+        yield results
+    finally:
+        for thread in threads:
+            thread.join()
 
 
-def unharmed(server: RunningServer, times: int = 10) -> None:
-    """Others are answered, quickly and rightly."""
+def unharmed(server: RunningServer, times: int = 10, usual: float = 0.0) -> float:
+    """Others are answered, quickly and rightly; the longest time. `usual` is that without an attack."""
+    longest = 0.0
     for number in range(times):
         answer = server.compile(f"honest {number}")
         assert answer.status == 200, answer.body
         assert answer.json["outputs"]["model"] == [1, 2]
-        assert answer.seconds < UNHARMED
+        longest = max(longest, answer.seconds)
+    assert longest < PATIENCE + LOADED * usual
+    return longest
 
 
 HOSTILE: dict[str, dict[str, Any]] = {
@@ -75,24 +81,26 @@ HOSTILE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_programs(name: str) -> None:
     """Several at the same time; each gets an answer within the limit, and the others hardly notice."""
-    with running(seconds=4.0, address_burst=10_000) as server:
+    with running(seconds=6.0, address_burst=10_000) as server:
+        usual = unharmed(server, usual=1)
         calls = [lambda n=n: server.compile(f"hostile {n}", **HOSTILE[name]) for n in range(6)]
         with meanwhile(*calls) as answers:
             time.sleep(0.2)
-            unharmed(server)
+            unharmed(server, usual=usual)
         assert {answer.status for answer in answers} <= {200, 413, 422}
         assert all(answer.status == 200 or answer.json["error"]["message"] for answer in answers)
-        unharmed(server)
+        unharmed(server, usual=1)
         assert server.ask("/health").json["workers"] == 2
 
 
 def test_a_flood_of_slow_programs_from_one_tab() -> None:
     """It waits for itself."""
-    with running(seconds=4.0, burst=1_000) as server:
+    with running(seconds=6.0, burst=1_000) as server:
+        usual = unharmed(server, usual=1)
         calls = [lambda: server.ask("/api/levels", {**QUICK, **SLOW}, {"X-Tracr-Tab": "flood"}) for _ in range(30)]
         with meanwhile(*calls) as answers:
             time.sleep(0.5)
-            unharmed(server)
+            unharmed(server, usual=usual)
         assert {answer.status for answer in answers} <= {409, 422}
 
 
@@ -104,7 +112,7 @@ def test_a_program_over_the_time_limit_is_stopped() -> None:
         assert answer.status == 422
         assert "longer than 1 seconds" in answer.json["error"]["message"]
         assert answer.seconds < 10
-        unharmed(server, 3)
+        unharmed(server, 3, usual=1)
         assert server.workers() != before
 
 
@@ -114,7 +122,7 @@ def test_a_program_over_the_memory_limit_is_refused() -> None:
     with running(memory=size) as server:
         answer = server.compile(**HOSTILE["large tables"])
         assert answer.status in (422, 200)
-        unharmed(server, 3)
+        unharmed(server, 3, usual=1)
         for pid in server.workers():
             with open(f"/proc/{pid}/limits") as limits:
                 found = next(line for line in limits if line.startswith("Max address space"))
@@ -127,7 +135,7 @@ def test_killed_workers_are_replaced() -> None:
         before = server.workers()
         for pid in before:
             os.kill(pid, signal.SIGKILL)
-        unharmed(server, 3)
+        unharmed(server, 3, usual=1)
         deadline = time.monotonic() + 20
         while len(server.workers()) < len(before) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -159,7 +167,7 @@ def test_the_process_that_forks_is_replaced() -> None:
         (forking,) = {_parent(pid) for pid in server.workers()}
         os.kill(forking, signal.SIGKILL)
         time.sleep(1)
-        unharmed(server, 5)
+        unharmed(server, 5, usual=1)
         assert server.ask("/health").json["workers"] == 2
 
 
@@ -203,11 +211,11 @@ def test_slow_clients() -> None:
             one.sendall(b"POST /api/compile HTTP/1.1\r\nHost: x\r\nX-Slow: ")
         for one in body:
             one.sendall(b"POST /api/compile HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-        unharmed(server)
+        unharmed(server, usual=1)
         for one in header[:50]:
             one.sendall(b"x")  # a byte now and then keeps no connection open
         assert all(closed(one, 10) for one in (*silent, *header, *body))
-        unharmed(server, 3)
+        unharmed(server, 3, usual=1)
 
 
 def test_a_client_that_does_not_read() -> None:
@@ -217,9 +225,9 @@ def test_a_client_that_does_not_read() -> None:
         slow = [stack.enter_context(server.connect()) for _ in range(50)]
         for one in slow:
             one.sendall(request * 50)
-        unharmed(server, 5)
+        unharmed(server, 5, usual=1)
         time.sleep(6)
-        unharmed(server, 3)
+        unharmed(server, 3, usual=1)
         assert all(closed(one, 10) for one in slow)
 
 
@@ -228,7 +236,7 @@ def test_many_connections() -> None:
     with running(connections=100) as server, ExitStack() as stack:
         for _ in range(900):
             stack.enter_context(server.connect())
-        unharmed(server)
+        unharmed(server, usual=1)
 
 
 def test_clients_that_go_away() -> None:
@@ -240,7 +248,7 @@ def test_clients_that_go_away() -> None:
             with server.connect() as connection:
                 connection.sendall(head + body)
                 time.sleep(0.05)
-        unharmed(server, 5)
+        unharmed(server, 5, usual=1)
         assert server.ask("/health").json["waiting"] == 0
 
 
@@ -254,7 +262,7 @@ def test_a_full_queue() -> None:
         assert statuses.count(503) >= 5
         assert set(statuses) == {422, 503}
         assert all("retry-after" in answer.headers for answer in answers if answer.status == 503)
-        unharmed(server, 2)
+        unharmed(server, 2, usual=1)
 
 
 def test_a_gentle_stop() -> None:

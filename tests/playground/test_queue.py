@@ -72,12 +72,23 @@ def test_the_browser_that_used_least_goes_first() -> None:
     run(test())
 
 
-def test_slow_requests_have_a_lane_of_their_own() -> None:
-    """Those that were not done in a second, and the next ones of their browser, until that is long ago."""
+def test_much_typing_is_not_slow() -> None:
+    """Many quick requests stay in the quick lane, whatever they add up to."""
 
     async def test() -> None:
-        now = [0.0]
-        queue = FairQueue(ServerLimits(), lambda: now[0])
+        queue = FairQueue(ServerLimits())
+        for _ in range(200):
+            queue.put(job("typist"))
+            queue.done(await queue.take(slow=False), 0.3)
+
+    run(test())
+
+
+def test_slow_requests_have_a_lane_of_their_own() -> None:
+    """Those that were not done in a second, and the next ones of their browser, until one is quick."""
+
+    async def test() -> None:
+        queue = FairQueue(ServerLimits())
         queue.put(job("slow"))
         taken = await queue.take(slow=False)
         queue.done(taken, 1.0)
@@ -91,7 +102,6 @@ def test_slow_requests_have_a_lane_of_their_own() -> None:
         again = await queue.take(slow=True)
         assert again.browser.tab == "slow"
         queue.done(again, 0.1)
-        now[0] += 120
         queue.put(job("slow"))
         assert (await queue.take(slow=False)).browser.tab == "slow"
 
@@ -117,7 +127,7 @@ def test_one_browser_runs_only_a_few() -> None:
 
 
 def test_a_newer_request_replaces_the_older() -> None:
-    """One that waits leaves, with the status 409, and the newer one has its place; one that runs becomes stale."""
+    """One that waits leaves, with the status 409, and the newer one has its place."""
 
     async def test() -> None:
         queue = FairQueue(ServerLimits())
@@ -127,13 +137,47 @@ def test_a_newer_request_replaces_the_older() -> None:
         assert older.reply.result().status == 409
         assert queue.waiting == 2
         assert await queue.take(slow=False) is newer
-        newest = job("tab")
-        queue.put(newest)
-        assert newer.stale.is_set()
-        assert newer.reply.result().status == 409
-        queue.done(newer, 0.1)
-        newer.finish(DONE)  # the worker's answer comes too late, and is not an error
-        assert newer.reply.result().status == 409
+
+    run(test())
+
+
+def test_a_quick_request_that_runs_may_finish() -> None:
+    """Else someone who types without a pause would never see an answer. If it turns out to be slow, it is dropped."""
+
+    async def test() -> None:
+        queue = FairQueue(ServerLimits())
+        older, slow = job("tab"), job("other")
+        for one in (older, slow):
+            queue.put(one)
+            assert await queue.take(slow=False) is one
+        for one in (older, slow):
+            queue.put(job(one.browser.tab))
+        assert not older.stale.is_set()
+        queue.done(older, 0.1)
+        older.finish(DONE)
+        assert older.reply.result().status == 200
+        queue.done(slow, 1.0)
+        queue.put_slow(slow)
+        assert slow.reply.result().status == 409
+
+    run(test())
+
+
+def test_a_slow_request_that_runs_is_stopped() -> None:
+    """A newer one comes: the worker is told that nobody waits, and its answer comes too late."""
+
+    async def test() -> None:
+        queue = FairQueue(ServerLimits())
+        older = job("tab")
+        queue.put(older)
+        queue.done(await queue.take(slow=False), 1.0)
+        queue.put_slow(older)
+        assert await queue.take(slow=True) is older
+        queue.put(job("tab"))
+        assert older.stale.is_set()
+        queue.done(older, 2.0)
+        older.finish(DONE)
+        assert older.reply.result().status == 409
 
     run(test())
 

@@ -17,6 +17,7 @@ drawing.py        figure and draw
 compressing.py    compress and sweep
 twinning.py       twin: natural models; twin_table.py shows their training
 zoo_listing.py    zoo: the programs of the zoo; zoo_screen.py prints them
+learn.py          learn: the puzzles; learn_screen.py prints them
 lab.py            lab: the laboratory; lab_running.py runs methods and reports scores, lab_screen.py prints them,
                   lab_submissions.py checks and scores files
 description.py    the sizes and components of a model, as data
@@ -54,6 +55,7 @@ def _commands() -> typer.Typer:
     from tracr.cli.drawing import draw, figure
     from tracr.cli.exploring import explore
     from tracr.cli.lab import lab
+    from tracr.cli.learn import learn
     from tracr.cli.options import TOKENS
     from tracr.cli.playground import playground
     from tracr.cli.sampling import sample
@@ -74,6 +76,7 @@ def _commands() -> typer.Typer:
     app.command("sweep")(sweep_programs)
     app.command("twin")(twin)
     app.command("zoo")(list_zoo)
+    app.command("learn")(learn)
     app.add_typer(lab, name="lab")
     return app
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from tracr.arguments import path as as_path
 from tracr.errors import InputError, TracrError, UnknownName
@@ -86,6 +87,10 @@ class GradedFolder:
             found.setdefault(one.student, set()).update([one.puzzle] if one.solved else [])
         return {student: len(puzzles) for student, puzzles in found.items()}
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """The results as JSON data."""
+        return [asdict(one) for one in self.files]
+
     def as_csv(self) -> str:
         """The results as CSV, with a line of headings. Cells that a spreadsheet would run get a ' in front."""
         text = io.StringIO()
@@ -114,14 +119,14 @@ def grade(
     """Check all .rasp files of a folder and its subfolders.
 
     The name of a file says which puzzle it solves: reverse.rasp, 3.rasp, or anna-reverse.rasp with the name of the
-    student. Without a name in front, the student is the subfolder: anna/reverse.rasp. The files cannot load others and
+    student. Without a name in front, the student is the folder: anna/reverse.rasp. The files cannot load others and
     cannot run Python. `seconds` limits the check of each file, and `progress` is called with each result.
     """
     root = as_path("folder", folder, error=InputError)
     if not root.is_dir():
         raise InputError(f"there is no folder {root}", hint="name a folder of .rasp files")
     graded = []
-    for path in sorted(root.rglob("*.rasp")):
+    for path in sorted(path for path in root.rglob("*.rasp") if path.is_file()):
         graded.append(_graded(root, path, seconds))
         if progress is not None:
             progress(graded[-1])
@@ -132,15 +137,17 @@ def _graded(root: Path, path: Path, seconds: float) -> GradedFile:
     """The result of one file."""
     file = path.relative_to(root).as_posix()
     student, _, which = path.stem.rpartition("-")
-    student = student or path.parent.relative_to(root).as_posix().removeprefix(".")
+    student = student or path.parent.relative_to(root).as_posix()
+    student = root.resolve().name if student == "." else student
     try:
-        chosen = puzzle(which.removeprefix("0") or which)
+        chosen = puzzle(which.lstrip("0"))
     except UnknownName as error:
         return GradedFile(student, file, "", "no puzzle", None, None, 0, "", str(error))
     try:
         verdict = chosen.check(read_file(path).text, seconds=seconds)
-    except (TracrError, OSError) as error:
-        return GradedFile(student, file, chosen.id, "error", None, chosen.par, 0, "", str(error))
+    except Exception as error:  # one file must not end the grading of a class
+        message = str(error) if isinstance(error, TracrError) else f"{type(error).__name__}: {error}"
+        return GradedFile(student, file, chosen.id, "error", None, chosen.par, 0, "", message)
     wrong = verdict.counterexample
     return GradedFile(
         student,

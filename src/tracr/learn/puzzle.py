@@ -101,7 +101,8 @@ class Puzzle:
             program: the text of a .rasp program, the path of one (a `Path`), an s-op, or a function without arguments
                 that returns one.
             name: which s-op of a text; by default the last one that a statement computes.
-            seconds: a time limit. It is tested between operations, and a Python function of the program can exceed it.
+            seconds: a time limit. In the main thread, where the system has interval timers, it stops any Python code;
+                elsewhere it is looked at between operations and between passes of the compiler.
 
         A text that cannot be read raises a `SourceError` with its line and column. A program that fails on an input has
         that input as counterexample.
@@ -146,8 +147,12 @@ class Puzzle:
             f"<tr><td><code>{escape(typed(tokens))}</code></td><td><code>{escape(typed(output))}</code></td></tr>"
             for tokens, output in self.examples
         )
+        hints = "".join(
+            f"<details><summary>Hint {number}</summary>{escape(hint)}</details>"
+            for number, hint in enumerate(self.hints, start=1)
+        )
         return (
             f"<h3>{self.number}. {escape(self.title)} {self.difficulty}</h3><p>{escape(self.statement)}</p>"
             f"<table><tr><th>input</th><th>answer</th></tr>{rows}</table>"
-            f"<p>Inputs: {escape(self.range)}. Par: {self.par} layer{'s' * (self.par != 1)}.</p>"
+            f"<p>Inputs: {escape(self.range)}. Par: {self.par} layer{'s' * (self.par != 1)}.</p>{hints}"
         )

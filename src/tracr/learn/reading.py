@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracr.errors import Diagnostic, ExpressionError, InputError, SourceError, TracrError
 from tracr.rasp.attention import Selector
+from tracr.rasp.base import RASPExpr
 from tracr.rasp.elementwise import SOp
 from tracr.spelling import did_you_mean
 from tracr.text.module import Module
 from tracr.text.places import Source
 from tracr.text.runner import Runner, SessionSettings, read_file
-from tracr.values import Value, short_repr
+from tracr.values import short_repr
 
 __all__ = ["Program", "StudentProgram", "read_program"]
 
@@ -28,18 +30,20 @@ class StudentProgram:
     warnings: tuple[str, ...] = ()
 
 
-def read_program(program: Program, name: str, vocab: Sequence[Value], max_len: int) -> StudentProgram:
+def read_program(program: Program, name: str) -> StudentProgram:
     """The s-op of a program; for a text the one called `name`, or the last one that a statement computes.
 
-    A text cannot load files, and a file can load those of its folder. Errors show the line and the column.
+    The definitions of a text are not run on its example here: the check runs them on all inputs. A text cannot load
+    files, and a file can load others. Errors show the line and the column.
     """
     if isinstance(program, str):
-        return _from_text(Source(program.removeprefix("\ufeff")), (), name, vocab, max_len)
+        if program.endswith(".rasp") and "\n" not in program:
+            raise SourceError(f"{program} is the name of a file, not a program", hint=f'pass Path("{program}")')
+        return _from_text(Source(program.removeprefix("\ufeff")), (), name)
     if isinstance(program, Path):
-        return _from_text(read_file(program), (program.parent,), name, vocab, max_len)
-    if callable(program) and not isinstance(program, SOp):
-        return StudentProgram(_as_sop(_called(program)))
-    return StudentProgram(_as_sop(program))
+        return _from_text(read_file(program), (program.parent,), name)
+    made = _called(program) if callable(program) and not isinstance(program, RASPExpr) else program
+    return StudentProgram(_as_sop(made))
 
 
 def _called(function: Callable[[], SOp]) -> object:
@@ -50,11 +54,10 @@ def _called(function: Callable[[], SOp]) -> object:
     except TracrError:
         raise
     except Exception as error:
-        trace, line = error.__traceback__, ""
-        while trace is not None:
-            line, trace = f" (line {trace.tb_lineno} of {Path(trace.tb_frame.f_code.co_filename).name})", trace.tb_next
+        frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is this function
+        place = f" (line {frames[-1].lineno} of {Path(frames[-1].filename).name})" if frames else ""
         raise ExpressionError(
-            f"{called}() failed: {type(error).__name__}: {error}{line}",
+            f"{called}() failed: {type(error).__name__}: {error}{place}",
             hint="the function takes no arguments and returns an s-op",
         ) from error
 
@@ -70,11 +73,9 @@ def _as_sop(value: object, where: str = "the program") -> SOp:
     raise ExpressionError(f"{where} is {short_repr(value)}, not an s-op", hint="an answer is an s-op such as tokens")
 
 
-def _from_text(
-    source: Source, folders: Sequence[Path], name: str, vocab: Sequence[Value], max_len: int
-) -> StudentProgram:
+def _from_text(source: Source, folders: Sequence[Path], name: str) -> StudentProgram:
     warnings: list[Diagnostic] = []
-    runner = Runner(folders, SessionSettings.of(vocab, max_len), notify=warnings.append)
+    runner = Runner(folders, SessionSettings(sop_examples=False, selector_examples=False), notify=warnings.append)
     for _ in runner.run(source):
         pass
     module = Module(source, runner, ())

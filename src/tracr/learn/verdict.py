@@ -7,23 +7,31 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from tracr.text.drawing import Drawing
 from tracr.values import Value, short_repr
 
 __all__ = ["Verdict", "WrongAnswer", "plain", "typed"]
+
+LONGEST_SHOWN = 40  # characters of a string in a message
 
 
 @dataclass(frozen=True)
 class WrongAnswer:
     """The smallest input with a wrong answer: the shortest, and of these the first in the order of the vocabulary.
 
-    `got` is None if the program fails on the input. `drawing` is SVG: the program on the input, or as much of it as can
-    be computed; it is empty if the program is too large to draw.
+    `got` is None if the program fails on the input. `drawing` shows the program on the input, or a part of it that can
+    be computed; it is None if there is nothing to draw.
     """
 
     input: tuple[Value, ...]
     expected: tuple[Value, ...]
     got: tuple[Value, ...] | None
-    drawing: str
+    drawing: Drawing | None
+
+    @property
+    def svg(self) -> str:
+        """The drawing as SVG; empty if there is none."""
+        return "" if self.drawing is None else self.drawing.svg
 
     def as_json(self) -> dict[str, Any]:
         """The answer as JSON data."""
@@ -31,7 +39,7 @@ class WrongAnswer:
             "input": [plain(value) for value in self.input],
             "expected": [plain(value) for value in self.expected],
             "got": None if self.got is None else [plain(value) for value in self.got],
-            "drawing": self.drawing,
+            "drawing": self.svg,
         }
 
 
@@ -82,8 +90,8 @@ class Verdict:
     def _repr_html_(self) -> str:
         colour = "#1a7f37" if self.solved else "#bc4c00"
         parts = [f'<div style="border-left:4px solid {colour};padding-left:10px"><pre>{escape(str(self))}</pre>']
-        if self.counterexample is not None and self.counterexample.drawing:
-            parts.append(f'<div style="overflow-x:auto">{self.counterexample.drawing}</div>')
+        if self.counterexample is not None and self.counterexample.drawing is not None:
+            parts.append(f'<div style="overflow-x:auto">{self.counterexample.svg}</div>')
         if self.solution is not None:
             parts.append(f"<details><summary>A worked solution</summary><pre>{escape(self.solution)}</pre></details>")
         return "\n".join([*parts, "</div>"])
@@ -109,5 +117,5 @@ def typed(values: Sequence[Value]) -> str:
 
 def _typed(value: Value) -> str:
     if isinstance(value, str):
-        return f'"{value[:40]}"'
+        return f'"{value}"' if len(value) <= LONGEST_SHOWN else f'"{value[:LONGEST_SHOWN]}..."'
     return f"{value:.4g}" if isinstance(value, float) else short_repr(value)

@@ -1,7 +1,8 @@
 """The workers, in two lanes.
 
-Quick workers give a request one second (`quick`). A request that is not done then starts again in the slow lane, whose
-workers have a lower priority and the whole time limit. So do the next requests of a browser that used much time lately.
+Quick workers give a request half a second (`quick`). A request that is not done then starts again in the slow lane, whose
+workers have a lower priority and the whole time limit. So do the next requests of its browser, until one of them is
+quick.
 Programs that take long thus wait for each other, and not the quick ones for them.
 """
 
@@ -37,7 +38,7 @@ class Crew:
         self.workers = [WorkerProcess(limits, self._folder.name, slow) for slow in lanes]
         self._tasks = [asyncio.create_task(self._serve(worker)) for worker in self.workers]
         self._tasks.append(asyncio.create_task(self._watch()))
-        atexit.register(self._kill)
+        atexit.register(self._end)
 
     @property
     def alive(self) -> int:
@@ -95,14 +96,14 @@ class Crew:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._kill()
+        self._end()
         self._threads.shutdown()
         self._folder.cleanup()
-        atexit.unregister(self._kill)
+        atexit.unregister(self._end)
 
-    def _kill(self) -> None:
+    def _end(self) -> None:
         for worker in self.workers:
-            worker.kill()
+            worker.end()
 
 
 def _revive(worker: WorkerProcess) -> None:

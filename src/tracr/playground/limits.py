@@ -18,8 +18,9 @@ class ServerLimits:
     Attributes:
         workers: workers for quick requests.
         slow_workers: workers for slow requests, with a lower priority.
-        quick: a request that is not done after this many seconds is slow, and starts again in the slow lane.
-        seconds: the longest time of a slow request; then its worker is killed.
+        quick: a request that needs more than this many seconds is slow, and starts again in the slow lane.
+        seconds: the longest time of a slow request; then its worker is killed. Both are seconds of a processor (by the
+            clock on systems that do not tell).
         memory: the address space of a worker, in bytes.
         requests: a worker is replaced after this many requests, so that its caches cannot grow without end.
         body: the largest body of a request, in bytes.
@@ -38,7 +39,7 @@ class ServerLimits:
 
     workers: int = processors()
     slow_workers: int = 4
-    quick: float = 1.0
+    quick: float = 0.5
     seconds: float = 10.0
     memory: int = 1024 * MB
     requests: int = 1_000
@@ -48,10 +49,10 @@ class ServerLimits:
     waiting: int = 400
     waiting_of_address: int = 250
     running_of_browser: int = 2
-    rate: float = 5.0
-    burst: int = 30
-    address_rate: float = 300.0
-    address_burst: int = 1_000
+    rate: float = 8.0
+    burst: int = 40
+    address_rate: float = 400.0
+    address_burst: int = 1_200
     connections: int = 500
     idle: float = 20.0
     unread: float = 60.0

@@ -30,7 +30,8 @@ class Job:
     """A request on its way to a worker and back.
 
     `task` is its name, `content` what the worker gets. A newer request of the same tab and task makes it stale, unless
-    `lasting`. `slow`: it needs the slow lane. `stale` tells the worker that nobody waits for the answer.
+    `lasting`. `slow`: it needs the slow lane. `outdated`: a newer one came while it ran. `stale` tells the worker that
+    nobody waits for the answer.
     """
 
     browser: Browser
@@ -39,6 +40,7 @@ class Job:
     reply: asyncio.Future[Reply]
     lasting: bool = False
     slow: bool = False
+    outdated: bool = False
     stale: threading.Event = field(default_factory=threading.Event)
 
     def replaced_by(self, newer: Job) -> bool:
@@ -58,12 +60,13 @@ class Job:
 
 @dataclass(eq=False)
 class Usage:
-    """What a browser waits for and has used."""
+    """What a browser waits for and has used; `slow`: its last request was slow, the next one probably too."""
 
     waiting: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
     used: float = 0.0
     since: float = 0.0
+    slow: bool = False
 
     def recent(self, now: float) -> float:
         """The seconds used; half of them after `HALF_LIFE`, and so on."""
@@ -95,9 +98,11 @@ class FairQueue:
         usage = self._browsers.setdefault(job.browser, Usage())
         place = None
         for older in [one for one in (*usage.waiting, *usage.running) if one.replaced_by(job)]:
-            place = self._arrival.get(older)
-            self.discard(older)
-            older.drop(STALE.reply)
+            older.outdated = True
+            if older in self._arrival or older.slow:  # a quick one that runs may finish
+                place = self._arrival.get(older)
+                self.discard(older)
+                older.drop(STALE.reply)
         address = sum(job.browser.address == other.browser.address for other in self._arrival)
         if self.waiting >= self._limits.waiting or address >= self._limits.waiting_of_address:
             raise RefusedRequest(503, "the server is busy", hint="it answers again in a moment", retry_after=2)
@@ -105,9 +110,12 @@ class FairQueue:
         self._add(job, self._arrived if place is None else place)
 
     def put_slow(self, job: Job) -> None:
-        """Put a request that was taken and not finished into the slow lane."""
-        job.slow = True
-        self._add(job, 0)
+        """Put a request that was taken and not finished into the slow lane, unless a newer one came meanwhile."""
+        self._browsers.setdefault(job.browser, Usage()).slow = job.slow = True
+        if job.outdated:
+            job.drop(STALE.reply)
+        else:
+            self._add(job, 0)
 
     def _add(self, job: Job, place: int) -> None:
         self._arrival[job] = place
@@ -140,19 +148,19 @@ class FairQueue:
         usage = self._browsers[job.browser]
         usage.running.remove(job)
         usage.used, usage.since = usage.recent(now) + seconds, now
+        usage.slow = usage.slow and seconds > self._limits.quick
         self._forget()
         self._wake()
 
     def _next(self, slow: bool) -> Job | None:
         """The request of the browser that used least; of a browser, the first."""
-        now, limits = self._clock(), self._limits
+        now, most = self._clock(), self._limits.running_of_browser
         ready: list[tuple[float, int, Job]] = []
         for usage in self._browsers.values():
             used = round(usage.recent(now), 2)  # what was used long ago does not count
-            if usage.waiting and len(usage.running) < limits.running_of_browser:
-                job = usage.waiting[0]
-                if (job.slow or used > limits.quick) == slow:
-                    ready.append((used, self._arrival[job], job))
+            job = usage.waiting[0] if usage.waiting and len(usage.running) < most else None
+            if job is not None and (job.slow or usage.slow) == slow:
+                ready.append((used, self._arrival[job], job))
         return min(ready, key=lambda one: one[:2])[2] if ready else None
 
     def _forget(self) -> None:

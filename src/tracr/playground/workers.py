@@ -7,6 +7,7 @@ everything already (multiprocessing's fork server), so that a new one is ready i
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import multiprocessing
 import os
@@ -33,8 +34,8 @@ __all__ = ["WorkerDied", "WorkerProcess", "prepare"]
 WARM = "tracr.playground.warm"
 POLL = 0.02  # seconds between looks at a worker that runs a request nobody waits for
 PATIENCE = 0.5  # a request nobody waits for may finish within this time: killing a worker costs more
-NICE = 5  # a worker's priority is lower than the server's
-NICER = 19  # in the slow lane
+NICE = 10  # what the slow lane adds to its priority: it gets a tenth of the time of the others
+WALL = 3  # a request may take this many times its limit by the clock, if other programs keep the processors busy
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -65,6 +66,7 @@ class WorkerProcess:
     def __init__(self, limits: ServerLimits, folder: str, slow: bool) -> None:
         self._limits, self._parent, self.slow = limits, folder, slow
         self._answered = 0
+        self._ended = False
         self._lock = threading.RLock()
         self._start()
 
@@ -74,7 +76,7 @@ class WorkerProcess:
         self._folder = tempfile.mkdtemp(dir=self._parent)
         self._process: ForkServerProcess = context.Process(
             target=work,
-            args=(theirs, self._limits, self._folder, NICER if self.slow else NICE),
+            args=(theirs, self._limits, self._folder, NICE if self.slow else 0),
             name="tracr-worker",
             daemon=True,
         )
@@ -99,9 +101,10 @@ class WorkerProcess:
     def replace(self) -> None:
         """Kill the process and start another."""
         with self._lock:
-            self.kill()
+            self._kill()
             self._answered = 0
-            self._start()
+            if not self._ended:
+                self._start()
 
     def revive(self) -> None:
         """Start another process if this one was killed."""
@@ -109,7 +112,12 @@ class WorkerProcess:
             if not self.alive:
                 self.replace()
 
-    def kill(self) -> None:
+    def end(self) -> None:
+        """Kill the process, and start no other; the thread in `answer` gets a `WorkerDied`."""
+        self._ended = True
+        self._kill()
+
+    def _kill(self) -> None:
         """Kill the process, and delete its temporary files."""
         self._connection.close()
         with contextlib.suppress(ProcessLookupError):
@@ -143,12 +151,28 @@ class WorkerProcess:
 
     def _finished(self, stale: threading.Event) -> bool:
         """Wait for the answer; false if the request must be stopped."""
-        start, most = time.monotonic(), self._limits.seconds if self.slow else self._limits.quick
+        most = self._limits.seconds if self.slow else self._limits.quick
+        start, used = time.monotonic(), processor_seconds(self.pid)
         while not self._connection.poll(POLL):
-            spent = time.monotonic() - start
-            if spent > (min(PATIENCE, most) if stale.is_set() else most):
+            waited = time.monotonic() - start
+            spent = processor_seconds(self.pid) - used if used else waited
+            if spent > most or waited > WALL * most or (stale.is_set() and waited > PATIENCE):
                 return False
         return True
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time that a process has used; 0 if the system does not tell.
+
+    >>> processor_seconds(os.getpid()) >= 0
+    True
+    """
+    clock = ctypes.c_int()
+    try:
+        ctypes.CDLL(None).clock_getcpuclockid(pid, ctypes.byref(clock))
+        return time.clock_gettime(clock.value)
+    except (AttributeError, OSError):  # macOS has no such function; or the process has ended
+        return 0.0
 
 
 def work(connection: Connection, limits: ServerLimits, folder: str, nice: int) -> None:

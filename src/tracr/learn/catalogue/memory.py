@@ -1,4 +1,4 @@
-"Puzzles in which a position depends on a chain of others: induction, carries, brackets."
+"""Puzzles in which a position depends on a chain of others: brackets, induction, carries."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PUZZLES = (
         'balanced, "P" if they are not but can become balanced, and "F" if they never can: some ")" had no "(" to '
         "close.",
         vocab=tuple("()"),
-        max_len=9,
+        max_len=8,
         shown=("(())", "())("),
         answers=_balance,
         hints=(

@@ -62,9 +62,7 @@ PUZZLES = (
 set example "10213"
 
 so_far = select(indices, indices, <=);
-def reached(step) {
-  return indicator(has_focus(so_far and select(tokens, step, >=)));
-}
+def reached(step) { return indicator(has_focus(so_far and select(tokens, step, >=))); }
 answer = reached("1") + reached("2") + reached("3");
 """,
     ),
