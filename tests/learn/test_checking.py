@@ -16,34 +16,17 @@ import pytest
 
 import tracr
 from tests.learn.attempts import WRONG
+from tests.learn.brute_force import last_sop, smallest, wrong_inputs
 from tracr import learn
-from tracr.errors import EvaluationError, ExpressionError, InputError, SourceError, TracrError
+from tracr.errors import ExpressionError, InputError, SourceError, TracrError
 from tracr.learn import checking
 from tracr.learn.puzzle import Puzzle
 from tracr.learn.time_limit import TimeIsUp, time_limit
-from tracr.nearness import ANSWER, same_value
 from tracr.rasp import rasp
 from tracr.rasp.traversal import topological
 
 SHIFT = 'answer = aggregate(select(indices, indices - 1, ==), tokens, "-");'
 REVERSE = "answer = aggregate(select(indices, length - 1 - indices, ==), tokens);"
-
-
-def wrong_inputs(puzzle: Puzzle, text: str, longest: int) -> list[tuple[Any, ...]]:
-    """All inputs up to a length on which a program is wrong or fails; in no particular order."""
-    program = tracr.parse("examples off\n" + text)["answer"]
-    found = []
-    for xs in puzzle.inputs():
-        if len(xs) > longest:
-            break
-        try:
-            got = program(list(xs))
-        except EvaluationError:
-            found.append(xs)
-            continue
-        if not all(same_value(x, y, ANSWER) for x, y in zip(puzzle.answers(xs), got, strict=True)):
-            found.append(xs)
-    return found
 
 
 def test_every_puzzle_has_several_wrong_attempts() -> None:
@@ -61,10 +44,7 @@ def test_wrong_attempt_gets_the_smallest_counterexample(which: str, mistake: str
     assert not verdict.solved
     assert verdict.solution is None
     assert verdict.layers is None
-    wanted = min(
-        wrong_inputs(puzzle, text, len(wrong.input)),
-        key=lambda xs: (len(xs), [puzzle.vocab.index(token) for token in xs]),
-    )
+    wanted = smallest(puzzle, wrong_inputs(puzzle, last_sop(text), len(wrong.input)))
     assert wrong.input == wanted
     assert list(wrong.expected) == puzzle.answer(wanted)
     assert wrong.got is None or wrong.got != wrong.expected

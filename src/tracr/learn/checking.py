@@ -53,11 +53,12 @@ def check(puzzle: Puzzle, program: Program, name: str, seconds: float) -> Verdic
             attempt = _Attempt(puzzle, student, clock)
             return attempt.verdict()
     except TimeIsUp:
-        reached = "before it could be run" if attempt is None else attempt.reached
-        message = f"Not finished: the time is up {reached}.\n  hint: write the program with fewer operations"
-        return Verdict(
-            puzzle.id, False, message, 0 if attempt is None else len(attempt.right), None, puzzle.par, None, None
-        )
+        if attempt is not None:
+            return attempt.failed(
+                f"Not finished: the time is up {attempt.reached}.\n  hint: write the program with fewer operations"
+            )
+        message = "Not finished: the time is up before the program was read.\n  hint: check that every recursion ends"
+        return Verdict(puzzle.id, False, message, 0, None, puzzle.par, None, None)
 
 
 class _Attempt:

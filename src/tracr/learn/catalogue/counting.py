@@ -1,4 +1,4 @@
-"Puzzles about counting: how many positions are selected, and which share of them."
+"""Puzzles about counting: how many positions are selected, and which share of them."""
 
 from __future__ import annotations
 
