@@ -22,11 +22,16 @@ from tracr import CompiledModel, EvaluationError
 from tracr.cli.sources import GivenOptions, find
 from tracr.cli.sources import compiled as command_line_model
 from tracr.ir.domains import Finite
+from tracr.ir.parameters import Parameters
 from tracr.model.interventions import locations
+from tracr.natural.admission import Admission, Rate
+from tracr.natural.architecture import Architecture
+from tracr.natural.twin_model import TwinModel
 from tracr.rasp import rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.programs import EXAMPLES, make_sort
 from tracr.values import Value, value_text
+from tracr.viz import gallery
 
 INPUTS = 200
 REUSING = ("shuffle_dyck", "hist2", "reverse", "sort_freq", "most_freq", "closer")
@@ -195,6 +200,31 @@ def others(folder: Path) -> None:
     (folder / "notebook.html").write_text(f"<!doctype html><title>notebook</title>{frame}", encoding="utf-8")
     host(folder)
     textual(folder)
+    galleries(folder)
+
+
+def random_twin(teacher: CompiledModel) -> TwinModel:
+    """A twin that was not trained: random weights."""
+    rng, architecture = np.random.default_rng(0), Architecture(teacher.n_layers, width=32)
+    shapes = architecture.shapes(teacher)
+    weights = {name: rng.normal(0, 0.4, shape).astype(np.float32) for name, shape in shapes.items()}
+    return TwinModel(teacher, architecture, Parameters.of(weights), Admission(Rate(0, 100), False, ()), 0, 0)
+
+
+def galleries(folder: Path) -> None:
+    """Levels, original and patched, compiled and twin."""
+    levels = [compiled("hist", level) for level in (0, 1, 2)]
+    gallery(*levels, title="hist at three levels").save(folder / "gallery.html")
+    model = compiled("frac_prevs")
+    patched = model.explore("xac", set={"is_x": [True, True, False]}, name="frac_prevs, patched")
+    gallery(model.explore("xac", name="frac_prevs"), patched).save(folder / "gallery-patched.html")
+    twin = random_twin(levels[1])
+    gallery(twin.teacher, twin, tokens="abca").save(folder / "gallery-twin.html")
+    run = twin.run(list("abcab"))
+    pattern = run["blocks.0.attn.hook_pattern"][0, 0].ravel().astype(float).tolist()
+    (output,) = twin.teacher.outputs
+    expected = {"input": "a b c a b", "outputs": texts(output.domain, run.decoded), "pattern": pattern}
+    (folder / "twin.json").write_text(json.dumps(expected))
 
 
 def textual(folder: Path) -> None:

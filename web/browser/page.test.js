@@ -360,7 +360,7 @@ for (const [width, height] of [
       const out = await page.evaluate(() => {
         const panels = [...document.querySelectorAll(".program, .detail, .map, .top")];
         return panels.flatMap((panel) =>
-          [...panel.querySelectorAll("p, h4, .part, .matrix, .bar")]
+          [...panel.querySelectorAll("p, h3, .part, .matrix, .bar")]
             .filter((e) => e.getBoundingClientRect().right > panel.getBoundingClientRect().right + 1)
             .map((e) => e.className || e.tagName),
         );

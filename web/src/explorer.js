@@ -24,6 +24,7 @@ export function mount(root, data, { whole = false } = {}) {
     page?.remove();
     page = new Page(root, model, { whole, prefix });
     if (choices) choose(page.state, choices);
+    else if (next.patches?.length) choose(page.state, { patches: next.patches });
     else page.update();
   };
   show(data);
@@ -40,6 +41,6 @@ export function mount(root, data, { whole = false } = {}) {
 }
 
 /** Put the style sheet into the document, once. */
-function style() {
+export function style() {
   if (!document.getElementById("tracr-style")) document.head.append(h("style", { id: "tracr-style" }, css));
 }

@@ -3,7 +3,7 @@
 import { Player } from "./player.js";
 import { State } from "./state.js";
 import { Coupling } from "./view/coupling.js";
-import { h, refill } from "./view/dom.js";
+import { h, reachable, refill } from "./view/dom.js";
 import { header } from "./view/header.js";
 import { InputBar } from "./view/input_bar.js";
 import { inspector } from "./view/inspector.js";
@@ -42,9 +42,9 @@ export class Page {
     this.program = h("section", { class: "program", "aria-label": "Program" });
     this.detail = h("section", { class: "detail", "aria-label": "The current line" });
     this.element = h(
-      whole ? "main" : "div",
+      "div",
       { class: "page" },
-      header(model, whole, [this.tour.offer()]),
+      header(model, whole, [this.tour.offer(whole)]),
       h("div", { class: "top" }, this.inputBar.element, this.results),
       this.panels,
       (this.body = h(
@@ -56,8 +56,9 @@ export class Page {
       this.note,
     );
     const frame = h("div", { class: "frame" }, this.element);
-    this.parts = [frame, this.live, this.tooltip.element, this.patchMenu.element, this.weights.element, this.tour.card];
-    root.append(...this.parts);
+    const floating = [this.live, this.tooltip.element, this.patchMenu.element, this.weights.element, this.tour.card];
+    this.shell = h(whole ? "main" : "div", {}, frame, floating);
+    root.append(this.shell);
     const keys = whole ? document : root;
     keys.addEventListener("keydown", (event) => this.keydown(event), { signal: this.signal });
   }
@@ -75,14 +76,14 @@ export class Page {
   remove() {
     this.leaving.abort();
     this.overview.remove();
-    for (const part of this.parts) part.remove();
+    this.shell.remove();
   }
 
   update() {
     const { state } = this;
     this.inputBar.update();
     refill(this.results, results(state));
-    refill(this.note, patchNote(state));
+    refill(this.note, patchNote(state, this));
     this.updateProgram();
     this.updatePanels();
     const table = this.detail.querySelector("details")?.open;
@@ -90,6 +91,7 @@ export class Page {
     if (table && this.detail.querySelector("details")) this.detail.querySelector("details").open = true;
     this.overview.update();
     this.coupling.apply();
+    reachable(this.element);
   }
 
   /** A button that goes to the next line of the program, or to the line before. */

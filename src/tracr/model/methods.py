@@ -221,13 +221,21 @@ class ModelMethods:
         """
         return call("figure", self, kind, tokens, **options)
 
-    def explore(self, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = "") -> Explorer:
+    def explore(
+        self,
+        tokens: Sequence[Value] | None = None,
+        *,
+        set: Mapping[str, Sequence[Any]] | None = None,
+        name: str = "",
+        description: str = "",
+    ) -> Explorer:
         """One HTML page that runs the model and its program, and shows how the model computes the program.
 
         Save it (`.save("page.html")`), open it (`.open()`), or display it in a notebook. `tokens` is the first input;
-        `name` and `description` are the heading.
+        `set` patches variables at the beginning, as in `run`; `name` and `description` are the heading.
+        `tracr.viz.explorer.gallery` puts several models into one page.
         """
-        return call("explore", self, tokens, name=name, description=description)
+        return call("explore", self, tokens, set=set, name=name, description=description)
 
     def _repr_html_(self) -> str:
         return call("_repr_html_", self)

@@ -10,7 +10,7 @@ slots_figure.py       the variable stored in each dimension, sub-layer by sub-la
 canvas.py             the drawing surface of all figures; blocks.py: pieces of known size; choosing.py: parts to draw
 labels.py, rows.py    the labels of values and dimensions
 notebook.py           models, runs and verification reports as HTML
-explorer/             one self-contained HTML page that runs the model and its program
+explorer/             one self-contained HTML page that runs the model and its program; `gallery` shows several models
 
 Every figure function returns a matplotlib Figure and displays nothing. It draws into `ax` if one is given.
 """
@@ -30,6 +30,7 @@ __all__ = [
     "computational_graph",
     "dimension_use",
     "figure",
+    "gallery",
     "layer_allocation",
     "residual_stream",
     "weight_matrices",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from tracr.model.designed import DesignedModel
     from tracr.viz.attention_figure import attention_patterns
+    from tracr.viz.explorer.gallery import gallery
     from tracr.viz.graph_figure import computational_graph
     from tracr.viz.layers_figure import layer_allocation
     from tracr.viz.slots_figure import dimension_use
@@ -60,7 +62,9 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """A figure function, imported (with matplotlib) on first use."""
+        """A figure function, imported (with matplotlib) on first use; or `gallery`."""
+        if name == "gallery":
+            return importlib.import_module(f"{__name__}.explorer.gallery").gallery
         kinds = {function: kind for kind, function in KINDS.items()}
         if name not in kinds:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

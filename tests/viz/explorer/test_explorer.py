@@ -262,6 +262,33 @@ def test_values_in_bits_have_their_codes() -> None:
     assert (data["values"][value][0], code) == ("6", [1, -1, -1] + [1] * 8)
 
 
+# Tooltips and wires
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_the_readers_of_a_variable_are_the_wires_of_the_circuit(level: int) -> None:
+    """Tooltips name the readers of its directions, without those of BOS and PAD; wires lead to the same components."""
+    for name in ("hist2", "shuffle_dyck", "induction"):
+        example = EXAMPLES[name]
+        data = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level).explore().data
+        parts = data["components"]
+
+        def place(edge: dict[str, Any], parts: list[dict[str, Any]] = parts) -> str:
+            part = parts[edge["target"]]
+            if part["kind"] == "head":
+                return f"blocks.{part['layer']}.attn.{part['head']}.{edge['input']}"
+            return f"blocks.{part['layer']}.mlp" if part["kind"] == "neurons" else str(part["id"])
+
+        for number, group in enumerate(data["groups"]):
+            rows = [data["dimensions"][row] for row, _ in group["rows"]]
+            told = {reader for row in rows if not row["special"] for reader in row["readers"]}
+            shown = [edge for edge in data["edges"] if edge["group"] == number]
+            shown = [
+                edge for edge in shown if not (edge["plumbing"] or edge["cancelled"] or parts[edge["target"]]["clears"])
+            ]
+            assert group["constant"] or told == set(map(place, shown)), (name, group["label"])
+
+
 # The listing
 
 

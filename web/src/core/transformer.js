@@ -52,11 +52,43 @@ function add(a, b) {
   return a.map((x, i) => x + b[i]);
 }
 
-/** The weights of a model, ready to run. */
+const RELU = (x) => Math.max(x, 0);
+const ABOVE = [1.1283791, 0.19040728, 0.052748833, 0.003765653, 0.00028488375, 2.0500836e-6],
+  BELOW = [1, 0.5020768, 0.11410945, 0.014969287, 0.0011625447, 3.809173e-5]; // as in tracr/natural/activations.py
+
+function erf(x) {
+  const near = Math.max(-3.92, Math.min(3.92, x));
+  const polynomial = (terms) => terms.reduceRight((sum, term) => sum * near * near + term, 0);
+  return Math.max(-1, Math.min(1, (near * polynomial(ABOVE)) / polynomial(BELOW)));
+}
+
+/** The functions of neurons, by name. */
+const ACTIVATIONS = {
+  relu: RELU,
+  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+  gelu_new: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+};
+const EPSILON = 1e-5; // of a layer norm
+
+/** A layer norm without gain and bias, at every position. */
+function normed(stream, width) {
+  const out = new Float32Array(stream.length);
+  for (let start = 0; start < stream.length; start += width) {
+    const row = stream.subarray(start, start + width);
+    const mean = row.reduce((sum, x) => sum + x, 0) / width;
+    const variance = row.reduce((sum, x) => sum + (x - mean) ** 2, 0) / width;
+    row.forEach((x, d) => (out[start + d] = (x - mean) / Math.sqrt(variance + EPSILON)));
+  }
+  return out;
+}
+
+/** The weights of a model, ready to run. Compiled models have no layer norms, and ReLU. */
 export class Transformer {
-  constructor(weights, { causal }) {
+  constructor(weights, { causal, layer_norm = false, activation = "relu" }) {
     const sparse = (part) => new Sparse(part);
     this.causal = causal;
+    this.norm = layer_norm ? (stream) => normed(stream, this.width) : (stream) => stream;
+    this.activate = ACTIVATIONS[activation];
     this.W_E = sparse(weights.W_E);
     this.W_pos = sparse(weights.W_pos);
     this.W_U = sparse(weights.W_U);
@@ -99,10 +131,11 @@ export class Transformer {
       patterns = [];
     this.layers.forEach((layer, number) => {
       patterns.push([]);
+      const read = this.norm(stream);
       if (layer.heads.length) {
         const total = layer.heads.reduce(
           (sum, head) => {
-            const { pattern, out } = this.attend(head, layer.d_head, stream, length);
+            const { pattern, out } = this.attend(head, layer.d_head, read, length);
             patterns[number].push(pattern);
             return sum.map((x, i) => x + out[i]);
           },
@@ -113,13 +146,13 @@ export class Transformer {
       edit(1 + 2 * number, stream);
       streams.push(stream);
       if (layer.neurons) {
-        const hidden = project(stream, length, layer.W_in, layer.b_in).map((x) => Math.max(x, 0));
+        const hidden = project(this.norm(stream), length, layer.W_in, layer.b_in).map(this.activate);
         stream = add(stream, project(hidden, length, layer.W_out, layer.b_out));
       } else stream = stream.slice();
       edit(2 + 2 * number, stream);
       streams.push(stream);
     });
-    return { length, width, streams, patterns, logits: project(stream, length, this.W_U) };
+    return { length, width, streams, patterns, logits: project(this.norm(stream), length, this.W_U) };
   }
 
   attend(head, size, stream, length) {

@@ -86,6 +86,7 @@ function node(state, { part, box }, page) {
   const sops = groups.map((number) => model.groups[number].sop).filter((sop) => sop !== null);
   const current = part.number === state.component;
   const small = box.width < NARROW;
+  const shown = title(model, part, names, box.width);
   return h(
     "button",
     {
@@ -101,7 +102,7 @@ function node(state, { part, box }, page) {
       ),
       style: `left:${box.x}px;top:${box.y}px;width:${box.width}px;height:${box.height}px`,
       "aria-pressed": String(current),
-      "aria-label": `${componentName(part)}: ${names.join(", ")}`,
+      "aria-label": `${shown} ${componentName(part)}${shown === names.join(", ") ? "" : `: ${names.join(", ")}`}`,
       data: { key: `node-${part.number}`, ...(sops.length ? { sop: [...new Set(sops)].join(" ") } : {}) },
       on: {
         click: () => state.selectComponent(part.number),
@@ -109,7 +110,8 @@ function node(state, { part, box }, page) {
         mouseleave: () => page.tooltip.hide(),
       },
     },
-    h("b", {}, title(model, part, names, box.width)),
+    h("b", {}, shown),
+    " ",
     h("small", {}, small ? "" : componentSize(part) || componentName(part)),
   );
 }

@@ -3,6 +3,7 @@
 /** Widths in pixels: of a no-op, the output, any other column at least, a cell at least, and the margin of a node. */
 const ROOMY = { noop: 46, output: 116, least: 124, cell: 28, margin: 28 };
 const FITTED = { noop: 14, output: 84, least: 44, cell: 3, margin: 8 };
+const TIGHT = { noop: 8, output: 50, least: 30, cell: 2, margin: 4, label: 72 };
 const CROWDED = 9; // more positions have narrower cells
 const LEGIBLE = 16; // a cell that is as wide as this can hold a value
 
@@ -14,14 +15,15 @@ const LEGIBLE = 16; // a cell that is as wide as this can hold a value
 export function layout(model, positions, available, fit = false) {
   const roomy = planned(model, positions, available, ROOMY);
   if (fit === false || roomy.width <= available) return roomy;
-  const fitted = planned(model, positions, available, FITTED);
+  const wide = planned(model, positions, available, FITTED);
+  const fitted = fit && wide.width > available ? planned(model, positions, available, TIGHT) : wide;
   return fit || (fitted.width <= available && fitted.cell >= LEGIBLE) ? fitted : roomy;
 }
 
 function planned(model, positions, available, sizes) {
   const stages = model.transformer.stages;
   const busy = (stage) => stage === 0 || model.components.some((part) => part.stage === stage);
-  const label = available < 560 ? 96 : 152;
+  const label = sizes.label ?? (available < 560 ? 96 : 152);
   const full = Array.from({ length: stages }, (_, stage) => stage).filter(busy).length;
   const room = (available - label - sizes.output - sizes.noop * (stages - full)) / full - 12;
   const narrowest = sizes === ROOMY ? sizes.least : Math.max(sizes.least, Math.min(ROOMY.least, Math.floor(room) + 12));
@@ -35,5 +37,5 @@ function planned(model, positions, available, sizes) {
     columns.push({ stage, x, width, works: works || stage === stages, cells: works });
     x += width;
   }
-  return { columns, label, cell, width: x, margin: sizes.margin, legible: cell >= LEGIBLE, fitted: sizes === FITTED };
+  return { columns, label, cell, width: x, margin: sizes.margin, legible: cell >= LEGIBLE, fitted: sizes !== ROOMY };
 }

@@ -35,3 +35,10 @@ export function refill(element, ...children) {
 export function classes(...names) {
   return names.filter(Boolean).join(" ");
 }
+
+/** Let the keyboard reach what must be scrolled sideways, and only that. */
+export function reachable(element) {
+  for (const part of element.querySelectorAll(".scroll"))
+    if (part.scrollWidth > part.clientWidth + 1 || part.scrollHeight > part.clientHeight + 1) part.tabIndex = 0;
+    else part.removeAttribute("tabindex");
+}

@@ -11,7 +11,7 @@ export function header(model, whole = true, asides = []) {
     "header",
     { class: "header" },
     h("div", { class: "heading" }, h(whole ? "h1" : "h2", { class: "model-name" }, model.name), h("p", {}, model.description)),
-    theme(),
+    whole && theme(),
     h("div", { class: "asides" }, facts(model), certificate(model), help(model), ...asides),
   );
 }
@@ -19,6 +19,7 @@ export function header(model, whole = true, asides = []) {
 function facts(model) {
   const { layers, d_model, parameters } = model.sizes;
   const sizes = [count(layers, "layer"), count(d_model, "dimension"), count(parameters, "parameter")];
+  if (model.trained) return h("p", { class: "facts" }, [model.trained, ...sizes].join(" · "));
   const rest = [`level ${model.level}`, model.causal ? "causal attention" : ""].filter(Boolean);
   return h("p", { class: "facts" }, ["compiled, not trained", ...sizes, ...rest].join(" · "));
 }
@@ -34,7 +35,7 @@ function certificate(model) {
   );
 }
 
-function theme() {
+export function theme() {
   const button = h(
     "button",
     { type: "button", class: "theme", title: "light, dark, or the system's setting" },

@@ -15,7 +15,7 @@ export function inspector(state, page) {
   const { model } = state;
   const line = state.current;
   return [
-    h("h3", {}, h("code", {}, line.label)),
+    h("h2", { class: "current-line" }, h("code", {}, line.label)),
     h("p", { class: "caption" }, explain(model, line)),
     line.kind === "sop" && values(state, line.id, page),
     attention(state, line, page),
@@ -53,7 +53,7 @@ function values(state, sop, page) {
             type: "button",
             class: "value",
             title: "patch this value",
-            "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not stored"}: patch it`,
+            "aria-label": `${model.sops.get(sop).label} at position ${p} is ${modelText(model.sops.get(sop).domain, value.model)}: patch it`,
             data: { key: `value-${p}` },
             on: { click: (event) => page.patchMenu.open(event.currentTarget, sop, p) },
           },
@@ -87,7 +87,7 @@ function values(state, sop, page) {
   return h(
     "section",
     {},
-    h("h4", {}, "Values", verdict && h("span", { class: verdict.startsWith("✓") ? "ok" : "bad" }, verdict)),
+    h("h3", {}, "Values", verdict && h("span", { class: verdict.startsWith("✓") ? "ok" : "bad" }, verdict)),
     h("div", { class: "scroll" }, h("table", { class: "results small" }, h("tbody", {}, rows))),
     state.patchable(sop) ? h("p", { class: "hint" }, "Click a value of the model to patch it.") : null,
   );
@@ -157,7 +157,7 @@ function attention(state, line, page) {
   return h(
     "section",
     {},
-    h("h4", {}, "Attention"),
+    h("h3", {}, "Attention"),
     h("div", { class: "figures" }, figures),
     h("p", { class: "hint" }, `Rows are queries, columns are keys. ${rule(model, line, heads, patterns)}${more}`),
   );
@@ -251,7 +251,7 @@ function parts(state, page) {
   return h(
     "section",
     {},
-    h("h4", {}, "In the transformer"),
+    h("h3", {}, "In the transformer"),
     lit.map((part) => {
       const told = model.edges.filter((edge) => !edge.plumbing && !edge.cancelled);
       const into = told.filter((edge) => edge.target === part.number);

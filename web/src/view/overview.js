@@ -55,9 +55,10 @@ export class Overview {
     const plan = layout(model, state.tokens.length + 1, this.width || 900, state.fit);
     this.plan = plan;
     const lit = new Set([...state.lit].map((part) => model.components[part].stage));
+    const fit = state.fit ?? plan.fitted;
     refill(
       this.tools,
-      button("fit width", plan.fitted, () => state.set("fit", !plan.fitted), "fit"),
+      button("fit width", fit, () => state.set("fit", !fit), "fit"),
       button(plumbing(model), state.plumbing, () => state.toggle("plumbing"), "plumbing"),
       button("open all rows", null, () => state.openAll(true), "open"),
       button("close all", null, () => state.openAll(false), "close"),

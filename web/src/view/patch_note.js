@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-export function patchNote(state) {
+export function patchNote(state, page) {
   const { model, patches } = state;
   if (!patches.length) return null;
   const parts = patches.map(({ sop, position, code }) => {
@@ -22,6 +22,8 @@ export function patchNote(state) {
     h("span", { class: "title" }, "Patched"),
     parts,
     h("span", { class: "hint" }, "Values that differ from the unpatched run are purple."),
+    page.compare &&
+      h("button", { type: "button", data: { key: "compare" }, on: { click: page.compare } }, "side by side"),
     h("button", { type: "button", data: { key: "undo" }, on: { click: () => state.unpatch() } }, "undo"),
   );
 }

@@ -2,7 +2,7 @@
 
 import { classes, h } from "./dom.js";
 
-const ROW = 27; // the height of a row
+const ROW = 29; // the height of a row
 
 export function results(state) {
   const { model, tokens, now, base } = state;
@@ -84,6 +84,7 @@ function verdict(state, fails, agree) {
       return `With this patch the program has no value (${where}): no input leads there, so the model's output has no meaning.`;
     return `The program has no value on this input: ${where} fails. The model's output has no meaning there.`;
   }
+  if (!agree && model.trained) return "✗ The twin differs from the program on this input: it was trained, not compiled.";
   if (!agree) return "✗ Model and program differ. This is a bug in tracr: please report it.";
   return now === base
     ? "✓ Model and program agree."

@@ -4,14 +4,16 @@
 import { isThere } from "../core/model.js";
 import { brief, describe } from "./cell_text.js";
 import { classes, h } from "./dom.js";
-import { shortened } from "./names.js";
+import { abbreviated, shortened } from "./names.js";
 
 const GROUP = 27,
   ROW = 18; // heights
 const MARGIN = 200; // pixels rendered beyond the visible part
 const CHANGED = 5e-4;
+const NARROW = 80; // a narrower name has no number of directions
 const AROUND = 54, // pixels of a row's name that hold no letters
-  LETTER = 7.3; // the width of a letter
+  LETTER = 7.3, // the width of a letter
+  FEW = 5; // letters of a name that has no more room
 
 /** The rows shown, with their places. */
 export function rowsOf(state) {
@@ -61,7 +63,8 @@ export class Stream {
     this.scales = new Map();
     this.focusedSop = this.state.current.kind === "sop" ? this.state.current.id : undefined;
     const labels = this.state.model.groups.map((group) => group.label);
-    this.names = shortened(labels, Math.floor((plan.label - AROUND) / LETTER));
+    const room = Math.floor((plan.label - AROUND) / LETTER);
+    this.names = room < FEW ? abbreviated(labels, FEW) : shortened(labels, room);
     this.element.style.height = `${height}px`;
     this.element.style.width = `${plan.width}px`;
     this.element.setAttribute("aria-rowcount", String(rows.length));
@@ -133,7 +136,8 @@ export class Stream {
   }
 
   name({ group, dimension }, number) {
-    const style = `width:${this.plan.label}px`;
+    const { plan } = this;
+    const style = `width:${plan.label}px`;
     if (dimension)
       return h(
         "div",
@@ -146,7 +150,7 @@ export class Stream {
       { class: "name", role: "rowheader", "aria-expanded": String(open), style, data: { row: number, column: -1 } },
       h("span", { class: "arrow" }, open ? "▾" : "▸"),
       h("span", { class: "text", title: group.label }, this.names.get(group.label)),
-      h("small", {}, String(group.rows.length)),
+      plan.label > NARROW && h("small", {}, String(group.rows.length)),
     );
   }
 

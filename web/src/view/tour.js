@@ -57,9 +57,9 @@ export class Tour {
     addEventListener("resize", () => this.stop >= 0 && this.place(), { signal: page.signal });
   }
 
-  /** The offer in the header: prominent for a new reader, else a small button. */
-  offer() {
-    const fresh = !seen();
+  /** The offer in the header: prominent for a new reader of a whole page, else a small button. */
+  offer(whole) {
+    const fresh = whole && !seen();
     const start = h(
       "button",
       { type: "button", class: "start", on: { click: () => this.show(0) } },

@@ -20,7 +20,7 @@ export function walk(state, page) {
   return h(
     "section",
     { class: "walk", "aria-label": "Step by step" },
-    h("h4", {}, "Step by step ", h("span", { class: "hint" }, componentName(part))),
+    h("h3", {}, "Step by step ", h("span", { class: "hint" }, componentName(part))),
     h(
       "div",
       { class: "tools" },

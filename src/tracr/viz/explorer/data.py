@@ -21,7 +21,7 @@ from tracr.errors import TracrError
 from tracr.ir.domains import Domain, Finite
 from tracr.ir.layout import ALWAYS, Direction
 from tracr.ir.ops import Op, Role
-from tracr.ir.parameters import LayerParameters
+from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.ir.selectors import CompositeNode, Selector
 from tracr.model.interventions import folded, locations
 from tracr.model.program_variables import behind_simpler_selectors
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
     from tracr.model.residual import Dimension
 
-__all__ = ["page_data"]
+__all__ = ["FORMAT", "absorbed_variables", "page_data", "weights_json"]
 
 FORMAT, VERSION = "tracr explorer", 1
 CELL_LETTERS = {0: "0", 1: "1", -1: "e", -2: "u"}  # the cells of a selector's table
@@ -53,8 +53,7 @@ def page_data(
     values, options, program, labelled = _Values(), model.options, model.program, model.labelled
     groups = _groups(model)
     circuit, without = _Circuit(model, groups), folded(model.program, model.layout)
-    compared = {label: f"part of what {reader} compares" for label, reader in behind_simpler_selectors(model).items()}
-    absorbed = {**compared, **model.circuit.rewriting.absorbed}
+    absorbed = absorbed_variables(model)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -89,7 +88,7 @@ def page_data(
         "lines": [vars(line) for line in listing(program, model.expressions, model.source)],
         "source": model.source,
         "certificate": _certificate_json(model) if certified else None,
-        "weights": _weights_json(labelled),
+        "weights": weights_json(labelled.cast(np.float32)),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
         "groups": [_group_json(model, group, values) for group in groups],
         "components": circuit.components(),
@@ -97,6 +96,12 @@ def page_data(
         "none": values.id(None),
         "values": values.entries,
     }
+
+
+def absorbed_variables(model: DesignedModel) -> dict[str, str]:
+    """The variables that cannot be patched, because the optimiser made them part of others: what it made them."""
+    compared = {label: f"part of what {reader} compares" for label, reader in behind_simpler_selectors(model).items()}
+    return {**compared, **model.circuit.rewriting.absorbed}
 
 
 def _certificate_json(model: DesignedModel) -> dict[str, Any] | None:
@@ -199,8 +204,8 @@ def _selector_json(selector: Selector) -> dict[str, Any]:
 # The weights
 
 
-def _weights_json(model: DesignedModel) -> dict[str, Any]:
-    weights = model.cast(np.float32)
+def weights_json(weights: Parameters) -> dict[str, Any]:
+    """The weights of a transformer, as float32."""
     return {
         "W_E": _sparse(weights.W_E),
         "W_pos": _sparse(weights.W_pos),
@@ -212,9 +217,9 @@ def _weights_json(model: DesignedModel) -> dict[str, Any]:
     }
 
 
-def _sparse(array: NDArray[np.float32]) -> dict[str, Any]:
+def _sparse(array: NDArray[Any]) -> dict[str, Any]:
     """The nonzero entries: indices in the flattened array, and numbers (a float32 as a float64 is exact)."""
-    flat = array.ravel()
+    flat = np.asarray(array, np.float32).ravel()
     places = np.flatnonzero(flat)
     return {"shape": list(array.shape), "at": places.tolist(), "values": [_short(x) for x in flat[places].tolist()]}
 

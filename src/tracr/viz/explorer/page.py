@@ -8,7 +8,7 @@ import random
 import tempfile
 import webbrowser
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import Value
 from tracr.viz.explorer.data import page_data
+from tracr.viz.explorer.patches import patches_of
 from tracr.writing import write_file, written_to
 
 if TYPE_CHECKING:
@@ -89,18 +90,22 @@ def explore(
     model: DesignedModel,
     tokens: Sequence[Value] | None = None,
     *,
+    set: Mapping[str, Sequence[Any]] | None = None,
     name: str = "",
     description: str = "",
     certified: bool = True,
 ) -> Explorer:
     """The explorer page of a model. It starts with the input `tokens`, by default one that shows many values.
 
-    With `certified=False` the checker is not run, which takes most of the time, and the page shows no certificate.
+    It starts with the variables of `set` patched, as in `model.run(tokens, set=...)`. With `certified=False` the checker
+    is not run, which takes most of the time, and the page shows no certificate.
     """
     given = _example(model) if tokens is None else tokens
     _, _, (real,) = model.vocabulary.encode([given])  # refuses a wrong input
+    shown = list(given)[:real]
     name = name or model.outputs[0].name
-    return Explorer(f"{name} · Tracr explorer", page_data(model, list(given)[:real], name, description, certified))
+    data = page_data(model, shown, name, description, certified)
+    return Explorer(f"{name} · Tracr explorer", {**data, "patches": patches_of(model, shown, set)} if set else data)
 
 
 def _example(model: DesignedModel) -> list[Value]:
