@@ -97,8 +97,8 @@ def explore(
 ) -> Explorer:
     """The explorer page of a model. It starts with the input `tokens`, by default one that shows many values.
 
-    It starts with the variables of `set` patched, as in `model.run(tokens, set=...)`. With `certified=False` the checker
-    is not run, which takes most of the time, and the page shows no certificate.
+    It starts with the variables of `set` patched, as in `model.run(tokens, set=...)`. With `certified=False` the
+    checker is not run, which takes most of the time, and the page shows no certificate.
     """
     given = _example(model) if tokens is None else tokens
     _, _, (real,) = model.vocabulary.encode([given])  # refuses a wrong input
