@@ -21,9 +21,9 @@ const row = (page, label) => page.locator(`.seeing tr.${label} td`).allTextConte
 const program = (page) =>
   page.locator(".cm-line").evaluateAll((lines) => lines.map((line) => line.textContent).join("\n"));
 
-/** Replace the program by typing; brackets that the editor closes are typed over. */
+/** Replace the program. */
 async function write(page, text) {
-  await page.locator(".cm-content").click();
+  await page.locator(".cm-content").focus(); // a click could hit a list of completions
   await page.keyboard.press("Control+a");
   await page.keyboard.insertText(text);
 }

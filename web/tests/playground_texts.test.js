@@ -6,7 +6,7 @@ import { Memory } from "../src/playground/memory.js";
 import { underlined } from "../src/playground/places.js";
 import { FIRST, settingsFrom } from "../src/playground/settings.js";
 import { fragmentOf, settingsIn } from "../src/playground/share.js";
-import { readTokens, readVocabulary, writeVocabulary } from "../src/playground/tokens.js";
+import { readTokens, readVocabulary, writeTokens, writeVocabulary } from "../src/playground/tokens.js";
 import { differences, shown } from "../src/playground/values_table.js";
 
 test("vocabularies: characters, words, numbers, quotes and ranges", () => {
@@ -57,6 +57,16 @@ test("inputs: tokens of the vocabulary, none for an empty text, else a message",
   assert.deepEqual(readTokens("3 1, 2", [1, 2, 3], 4), { tokens: [3, 1, 2] });
   assert.match(readTokens("x", ["a"], 3).problem, /not in the vocabulary/);
   assert.match(readTokens("aaaa", ["a"], 3).problem, /at most 3/);
+});
+
+test("an input that is written reads as itself, whatever the tokens are", () => {
+  const vocab = ["a", "1", 1, "", " ", ",", "b c", "b", '"', 0.5];
+  for (let seed = 1; seed < 4000; seed += 7) {
+    const tokens = Array.from({ length: 5 }, (_, place) => vocab[Math.floor(seed / 3 ** place) % vocab.length]);
+    assert.deepEqual(readTokens(writeTokens(tokens, vocab), vocab, 9), { tokens }, writeTokens(tokens, vocab));
+  }
+  assert.deepEqual(readTokens("0 1 1", ["0", "1"], 3), { tokens: ["0", "1", "1"] });
+  assert.equal(writeTokens(null, vocab), "");
 });
 
 test("a link has everything, in any letters, and nothing else is taken from it", () => {

@@ -15,8 +15,8 @@ export class ExplorerFrame {
   async show(data) {
     this.data = data;
     await this.loaded;
-    if (data !== this.data) return; // newer data came
     const { document, tracr, scrollX, scrollY } = this.frame.contentWindow;
+    if (data !== this.data || !tracr) return; // newer data came, or the frame could not be loaded
     const example = JSON.stringify(data.input.map((code) => data.words[code]));
     if (!this.explorer) this.explorer = tracr.mount(document.body, data, { whole: true });
     else {

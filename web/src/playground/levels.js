@@ -24,7 +24,7 @@ export class Levels {
     this.live = new Live((settings, signal) => api.levels(settings, signal), {
       slow: () => (this.status.textContent = "Compiling three levels…"),
       waiting: (words) => (this.status.textContent = words),
-      failed: (error) => (this.status.textContent = error.message),
+      failed: (error) => this.fail(error),
       done: ({ levels }) => this.show(levels),
     });
   }
@@ -35,6 +35,11 @@ export class Levels {
     if (key === this.key) return;
     this.key = key;
     this.live.now(settings);
+  }
+
+  fail(error) {
+    this.key = null; // asked again when the tab is opened
+    this.status.textContent = error.message;
   }
 
   show(levels) {

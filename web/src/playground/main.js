@@ -19,10 +19,9 @@ class Playground {
       puzzles: h("a", { href: "#puzzles" }, "Puzzles"),
     };
     this.list = h("div", {});
-    this.main = h("main", {}, this.list, this.bench.element);
-    this.element = [
+    this.elements = [
       h("header", {}, h("h1", {}, "Tracr playground"), h("nav", { "aria-label": "Pages" }, Object.values(this.links))),
-      this.main,
+      h("main", {}, this.list, this.bench.element),
     ];
   }
 
@@ -38,23 +37,27 @@ class Playground {
     } catch (error) {
       return this.showList(h("p", { class: "status", role: "status" }, error.message));
     }
+    if (fragment !== location.hash) return; // the reader went on
     const found = puzzle && this.puzzles.find(({ id }) => `#puzzle=${encodeURIComponent(id)}` === fragment);
     if (found) this.showPuzzle(found);
     else this.showList(puzzleList(this.puzzles, this.memory));
   }
 
-  /** Show either the workbench, with a panel beside it, or a list. Frames that are moved load again: they are hidden. */
-  arrange(list, panel) {
+  /** Show a list, or the workbench with or without a puzzle. The workbench is hidden, not removed: its frames stay. */
+  arrange({ list = null, panel = null }) {
+    const { bench } = this;
+    this.panel?.live.stop();
+    this.panel = panel;
     refill(this.list, list);
-    refill(this.bench.side, panel);
-    this.bench.element.hidden = Boolean(list);
-    this.bench.toolbar.examples.hidden = Boolean(panel);
-    this.bench.submit = null; // Ctrl+Enter checks a puzzle
+    refill(bench.side, panel?.element);
+    bench.element.hidden = Boolean(list);
+    bench.toolbar.examples.hidden = Boolean(panel);
+    bench.submit = panel && (() => panel.check());
   }
 
   showPlayground(fragment) {
     this.puzzle = null;
-    this.arrange(null, null);
+    this.arrange({});
     this.bench.load(settingsIn(fragment) ?? this.memory.draft ?? FIRST);
     if (isShared(fragment) && !settingsIn(fragment))
       dialog("Share", h("p", {}, "The link is damaged: its program cannot be read."));
@@ -62,7 +65,7 @@ class Playground {
 
   showList(list) {
     this.bench.live.stop();
-    this.arrange(list, null);
+    this.arrange({ list });
   }
 
   showPuzzle(puzzle) {
@@ -70,9 +73,7 @@ class Playground {
     this.puzzle = puzzle;
     const next = this.puzzles[this.puzzles.indexOf(puzzle) + 1];
     const say = (error) => bench.fail(error);
-    const panel = new PuzzlePanel(puzzle, next, { api, memory, bench, say });
-    this.arrange(null, panel.element);
-    bench.submit = () => panel.check();
+    this.arrange({ panel: new PuzzlePanel(puzzle, next, { api, memory, bench, say }) });
     const { vocab, max_len, starter } = puzzle;
     const input = puzzle.examples[0]?.input ?? null;
     const source = memory.puzzle(puzzle.id).source ?? starter;
@@ -101,6 +102,6 @@ function tabName() {
 }
 
 const playground = new Playground(new Api((...given) => fetch(...given), tabName()), new Memory(() => localStorage));
-document.body.append(...playground.element);
+document.body.append(...playground.elements);
 playground.go(location.hash);
 addEventListener("hashchange", () => playground.go(location.hash));

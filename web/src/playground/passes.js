@@ -70,7 +70,7 @@ function content(pass, before) {
         h("span", { class: "new" }, "green"),
         ".",
       ),
-    comparable && !fresh && h("p", { class: "status" }, "It changed nothing here."),
+    comparable && pass.text === before.text && h("p", { class: "status" }, "It changed nothing here."),
     pass.drawing
       ? drawn(pass)
       : h(

@@ -4,7 +4,7 @@ import { h, refill } from "../view/dom.js";
 import { LEVELS } from "./settings.js";
 import { readTokens, readVocabulary, writeTokens, writeVocabulary } from "./tokens.js";
 
-const LEVEL_NAMES = ["0: as written", "1: optimised", "2: smallest"];
+const LEVEL_NAMES = ["0: not optimised", "1: optimised", "2: optimised with a search"];
 
 export class SettingsForm {
   /** `changed()` hears every change made by the reader. */
@@ -45,7 +45,7 @@ export class SettingsForm {
     for (const control of [this.vocab, this.longest]) control.readOnly = locked;
     this.level.value = settings.level;
     this.causal.checked = settings.causal;
-    this.input.value = writeTokens(settings.input);
+    this.input.value = writeTokens(settings.input, settings.vocab);
     this.names([], settings.name);
     this.check();
   }

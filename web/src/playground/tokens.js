@@ -30,19 +30,26 @@ export function writeVocabulary(tokens) {
 /** The tokens of an input, null if the text is empty, or `problem`. */
 export function readTokens(text, vocab, longest) {
   if (!text.trim()) return { tokens: null };
-  const model = {
-    vocab: vocab.map((token) => ({ text: String(token) })),
-    bos: "BOS",
-    pad: "PAD",
-    lengths: [1, longest],
-  };
-  const { codes, problem } = readInput(text, model);
+  const words = wordsOf(vocab).map((word) => ({ text: word }));
+  const { codes, problem } = readInput(text, { vocab: words, bos: "BOS", pad: "PAD", lengths: [1, longest] });
   return problem ? { problem } : { tokens: codes.map((code) => vocab[code]) };
 }
 
-/** The text of an input. */
-export function writeTokens(tokens) {
-  return (tokens ?? []).map(String).join(" ");
+/** The text of an input: `readTokens` gives the same tokens again. */
+export function writeTokens(tokens, vocab) {
+  const words = wordsOf(vocab);
+  return (tokens ?? []).map((token) => words[vocab.indexOf(token)] ?? String(token)).join(" ");
+}
+
+/** The words to type for tokens: their text, quoted if it is blank or also the text of another token. */
+function wordsOf(vocab) {
+  const texts = vocab.map(String);
+  const often = (text) => texts.filter((other) => other === text).length;
+  return vocab.map((token, place) => {
+    const text = texts[place];
+    const clear = text && text === text.trim() && (typeof token === "number" || often(text) === 1);
+    return clear ? text : JSON.stringify(token);
+  });
 }
 
 function tokensOf(word) {

@@ -16,9 +16,10 @@ import { Toolbar } from "./toolbar.js";
 import { differences, shown, valuesTable } from "./values_table.js";
 
 export class Workbench {
-  /** `changed(settings)` hears every change made by the reader. */
+  /** `changed(settings)` hears every change made by the reader; `submit()`, if there is one, hears Ctrl+Enter. */
   constructor(api, changed) {
     this.changed = changed;
+    this.submit = null;
     this.valid = FIRST;
     this.output = "";
     this.editor = new Editor("Program", { changed: () => this.edited(), submit: () => this.submit?.() });
