@@ -84,3 +84,9 @@ def test_arguments() -> None:
     assert applied("round(x)", ["a + b"]) == "round(a + b)"
     assert applied("x and y", ["y", "x"]) == "y and x"
     assert applied("x", [UNKNOWN]) == UNKNOWN
+
+
+def test_texts_of_earlier_versions() -> None:
+    """Models saved by them have texts that are no formulas: their tables are shown."""
+    for text in ("x and y; map_2: x == 0", "x > 0 then not x", "of the position", "<lambda> then <lambda>"):
+        assert not is_known(text)

@@ -117,9 +117,10 @@ def _lambdas(source: str) -> tuple[ast.Lambda, ...]:
 
 def _lambda(source: str, function: FunctionType) -> ast.Lambda | None:
     """The innermost lambda that contains the instructions of a function."""
-    positions = function.__code__.co_positions()
+    line, positions = function.__code__.co_firstlineno, function.__code__.co_positions()
+    near = [node for node in _lambdas(source) if node.lineno <= line <= (node.end_lineno or node.lineno)]
     places = [(line, column, end) for line, last, column, end in positions if line == last and column != end]
-    around = [node for node in _lambdas(source) if places and all(_inside(node.body, *place) for place in places)]
+    around = [node for node in near if places and all(_inside(node.body, *place) for place in places)]
     return max(around, key=lambda node: (node.lineno, node.col_offset)) if around else None
 
 
