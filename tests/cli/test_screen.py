@@ -20,7 +20,7 @@ def test_no_colour_codes_and_no_broken_lines_when_piped() -> None:
         assert not any(line.endswith(" ") for line in done.stdout.splitlines() if words[0] != "--help")
     piped = run_apart("info", "sort", COLUMNS="40", TERM="xterm-256color").stdout
     assert piped == run("info", "sort", COLUMNS="40", TERM="xterm-256color").stdout
-    assert "selects 0..1), default None" in piped
+    assert "whose target_pos equals this position's number (None if there is none), as sort" in piped
 
 
 def test_terminals_that_know_ascii_only() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.agreement import compile_quietly
+from tests.agreement import compile_quietly, load_compiled
 from tests.tally import NotCompared, Tally, compiling
 from tests.tiers import slow
 from tracr import CompiledModel, lab, zoo
@@ -166,7 +166,7 @@ def test_a_loaded_model_says_the_same(tmp_path: Path) -> None:
     for name in ("sort", "dyck2", "induction"):
         model = zoo.load(name, level=2)
         model.save(tmp_path / name)
-        loaded = tracr.load(tmp_path / name)
+        loaded = load_compiled(tmp_path / name)
         assert loaded.ground_truth.to_json() == model.ground_truth.to_json()
 
 
@@ -202,7 +202,7 @@ def _agrees(model: CompiledModel, node: Any) -> bool:
     text = formula(node.op.function)
     if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", text) and text not in ARGUMENTS:
         return False  # a name
-    domains = [model.program.sops[number].domain for number in node.op.inputs]
+    domains: list[Any] = [model.program.sops[number].domain for number in node.op.inputs]
     if isinstance(node.op, SumLookup) or not all(isinstance(domain, Finite) for domain in domains):
         return False
     for place in np.argwhere(node.op.table >= 0).tolist():
@@ -295,12 +295,18 @@ def test_words_for_combinations() -> None:
         assert selected(program, width.selector) == words  # type: ignore[union-attr]
 
 
+def in_table(table: list[list[bool]], key: int, query: int) -> bool:
+    """A predicate that is known by its table only."""
+    return table[query][key]
+
+
 def test_selections_are_not_confused() -> None:
     """Random tables over positions: different tables have different words, unless these list a few examples."""
-    rng, known = random.Random(0), {}
+    rng = random.Random(0)
+    known: dict[str, list[list[bool]]] = {}
     for _ in range(60):
         table = [[rng.random() < 0.4 for _ in range(3)] for _ in range(3)]
-        selector = rasp.Select(rasp.indices, rasp.indices, lambda key, query, table=table: table[query][key])
+        selector = rasp.Select(rasp.indices, rasp.indices, functools.partial(in_table, table))
         program = tracr.compile(rasp.SelectorWidth(selector), vocab="ab", max_seq_len=3, level=0).program
         (number,) = program.selectors
         words = selected(program, number)

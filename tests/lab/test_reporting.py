@@ -128,7 +128,7 @@ def test_the_report_of_a_real_run(tmp_path: Path) -> None:
     text = (tmp_path / "page.html").read_text()
     assert "<title>A &amp; B</title>" in text
     assert "<h3>Meaning</h3><p>Not <strong>much</strong> &lt;b&gt;</p><ul><li><code>one</code></li>" in text
-    assert "Counts the positions where tokens[key] == tokens[query], for hist." in text
+    assert "Counts, for hist, the positions with the same token." in text
     rows = parquet.read_table(tmp_path / "out" / "results.parquet").to_pylist()
     page = Page(text)
     for key, mean in means(rows, lambda row: brute_force(row)[0]).items():

@@ -132,10 +132,11 @@ def _elementwise(program: Program, node: SOpNode) -> Said:
         table = examples(program, node)
         return "map", f"writes {label}{f', by position: {table}' if table else ''}"
     role = "compare" if _is_condition(node) else "combine" if len(inputs) > 1 else "map"
+    table = examples(program, node)
+    told = f": {table}" if table and (text is None or calls(node)) else ""
     if text is None:
-        return role, f"looks up {label} by {' and '.join(inputs)}: {examples(program, node)}"
-    told = f": {examples(program, node)}" if calls(node) else ""
-    return role, f"computes {label}: whether {text}" if role == "compare" else f"computes {label} = {text}{told}"
+        return role, f"looks up {label} by {' and '.join(inputs)}{told}"
+    return role, f"computes {label}{': whether' if role == 'compare' else ' ='} {text}{told}"
 
 
 def _is_condition(node: SOpNode) -> bool:

@@ -135,17 +135,17 @@ def _candidates(keys: Finite, queries: Finite) -> Iterator[tuple[Relation, NDArr
         except TypeError:  # values without an order
             continue
         yield Relation(symbol), np.array(table, dtype=bool)
-    if not (keys.numeric and queries.numeric) or keys.maybe_none or queries.maybe_none:
-        return
-    apart = keys.numbers[None, :] - queries.numbers[:, None]
-    whole = sorted(
-        {int(one) for one in np.unique(apart) if float(one).is_integer() and one}, key=lambda one: (abs(one), one)
-    )
-    for offset in whole:
-        yield Relation("==", offset), apart == offset
-    for offset in (one for one in whole if one > 0):
-        yield Relation("near", offset), np.abs(apart) <= offset
-    for offset in whole:
+    if keys.numeric and queries.numeric and not keys.maybe_none and not queries.maybe_none:
+        yield from _with_offsets(keys.numbers[None, :] - queries.numbers[:, None])
+
+
+def _with_offsets(apart: NDArray[np.float64]) -> Iterator[tuple[Relation, NDArray[np.bool_]]]:
+    """Relations of numbers with an offset; `apart` is the key minus the query."""
+    differences = {int(one) for one in np.unique(apart) if float(one).is_integer() and one}
+    offsets = sorted(differences, key=lambda one: (abs(one), one))
+    yield from ((Relation("==", offset), apart == offset) for offset in offsets)
+    yield from ((Relation("near", offset), np.abs(apart) <= offset) for offset in offsets if offset > 0)
+    for offset in offsets:
         yield Relation("<=", offset), apart <= offset
         yield Relation(">=", offset), apart >= offset
 
@@ -206,19 +206,25 @@ def condition(node: SOpNode, holds: NDArray[np.bool_]) -> str:
     """The condition that a variable has one of the values marked."""
     assert isinstance(node.domain, Finite)
     name, values = noun(node), node.domain.values
-    inside = [value for value, one in zip(values, holds, strict=True) if one]
-    outside = [value for value, one in zip(values, holds, strict=True) if not one]
-    if all(isinstance(value, bool) for value in values) and len(inside) == 1:
+    inside, outside = ([values[code] for code in np.flatnonzero(side)] for side in (holds, ~holds))
+    if node.domain.kinds <= {bool} and len(inside) == 1:
         return f"{name} is {'true' if inside[0] else 'false'}"
-    if node.domain.numeric and not node.domain.maybe_none and len(inside) > 1 and len(outside) > 1:
-        yes, no = node.domain.numbers[holds], node.domain.numbers[~holds]
-        if yes.min() > no.max():
-            return f"{name} is at least {inside[int(yes.argmin())]!r}"
-        if yes.max() < no.min():
-            return f"{name} is at most {inside[int(yes.argmax())]!r}"
+    bound = _bound(node.domain, holds) if len(inside) > 1 and len(outside) > 1 else ""
+    if bound:
+        return f"{name} is {bound}"
     if len(outside) < len(inside) and len(outside) <= FEW:
         return f"{name} is not {_either(outside)}"
     return f"{name} is {_either(inside)}"
+
+
+def _bound(domain: Finite, holds: NDArray[np.bool_]) -> str:
+    """The bound of the numbers marked, if they are the largest or the smallest; else an empty text."""
+    if not domain.numeric or domain.maybe_none:
+        return ""
+    codes, yes, no = np.flatnonzero(holds), domain.numbers[holds], domain.numbers[~holds]
+    if yes.min() > no.max():
+        return f"at least {domain.values[codes[yes.argmin()]]!r}"
+    return f"at most {domain.values[codes[yes.argmax()]]!r}" if yes.max() < no.min() else ""
 
 
 def _either(values: list[Value]) -> str:

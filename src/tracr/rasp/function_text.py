@@ -32,6 +32,7 @@ MOST_CHARACTERS = 100
 WORDS = {"both": "and", "either": "or"}  # of operators
 ARGUMENT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?<![\w.'"])[xyzuvw](?![\w'"(])""")
 NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
+EARLIER = re.compile(r"; | then |<lambda>|^of the ")
 WHOLE = re.compile(r"[^\s-]\S*|[\w.]+\([^()]*\)|\([^()]*\)|'[^']*'")  # a part that needs no brackets around it
 
 
@@ -77,8 +78,8 @@ def _printed(function: Printed | Comparison) -> str:
 
 
 def is_known(text: str) -> bool:
-    """Whether a text says what the function computes."""
-    return not text.startswith("<")
+    """Whether a text says what the function computes; those of models saved by earlier versions may not."""
+    return not text.startswith("<") and not EARLIER.search(text)
 
 
 def applied(text: str, arguments: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+from collections.abc import Set
 from types import FunctionType
 from typing import Any
 
@@ -52,20 +53,15 @@ def lambda_body(function: FunctionType, parameters: tuple[str, ...]) -> str | No
     if node is None or node.args.vararg or node.args.kwarg or node.args.kwonlyargs:
         return None
     own = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
-    given = dict(zip(own[len(own) - len(function.__defaults__ or ()) :], function.__defaults__ or (), strict=True))
+    defaults = function.__defaults__ or ()
+    given = dict(zip(own[len(own) - len(defaults) :], defaults, strict=True))
     free = [name for name in own if name not in given]
-    if len(free) > len(parameters):
+    if len(free) > len(parameters) or not all(isinstance(value, SIMPLE) for value in defaults):
         return None
-    known = _captured(function) | given
-    if not all(isinstance(known[name], SIMPLE) for name in given):
+    rename, known = dict(zip(free, parameters, strict=False)), _captured(function) | given
+    if _clashes(node.body, {*parameters}, rename.keys() | known.keys()):
         return None
-    rename = dict(zip(free, parameters, strict=False))
-    named = {one.id for one in ast.walk(node.body) if isinstance(one, ast.Name)}
-    bound = {one.arg for one in ast.walk(node.body) if isinstance(one, ast.arg)}
-    if (named - rename.keys() - known.keys()) & {*parameters} or bound or _binds(node.body):
-        return None
-    body = _Renamed(rename, known).visit(ast.parse(ast.unparse(node.body), mode="eval").body)
-    return ast.unparse(body)
+    return ast.unparse(_Renamed(rename, known).visit(ast.parse(ast.unparse(node.body), mode="eval").body))
 
 
 def _captured(function: FunctionType) -> dict[str, Value]:
@@ -84,9 +80,12 @@ def _captured(function: FunctionType) -> dict[str, Value]:
     return found
 
 
-def _binds(body: ast.expr) -> bool:
-    """Whether an expression has variables of its own, which a new name might clash with, or names inside of texts."""
-    return any(isinstance(one, ast.comprehension | ast.NamedExpr | ast.JoinedStr) for one in ast.walk(body))
+def _clashes(body: ast.expr, parameters: Set[str], replaced: Set[str]) -> bool:
+    """Whether new names of parameters may mean something else in an expression, or stand inside of a text."""
+    parts = list(ast.walk(body))
+    names = {one.id for one in parts if isinstance(one, ast.Name)}
+    own = any(isinstance(one, ast.arg | ast.comprehension | ast.NamedExpr | ast.JoinedStr) for one in parts)
+    return own or bool((names - replaced) & parameters)
 
 
 class _Renamed(ast.NodeTransformer):
@@ -118,9 +117,10 @@ def _lambdas(source: str) -> tuple[ast.Lambda, ...]:
 
 def _lambda(source: str, function: FunctionType) -> ast.Lambda | None:
     """The innermost lambda that contains the instructions of a function."""
-    positions = function.__code__.co_positions()
+    line, positions = function.__code__.co_firstlineno, function.__code__.co_positions()
+    near = [node for node in _lambdas(source) if node.lineno <= line <= (node.end_lineno or node.lineno)]
     places = [(line, column, end) for line, last, column, end in positions if line == last and column != end]
-    around = [node for node in _lambdas(source) if places and all(_inside(node.body, *place) for place in places)]
+    around = [node for node in near if places and all(_inside(node.body, *place) for place in places)]
     return max(around, key=lambda node: (node.lineno, node.col_offset)) if around else None
 
 

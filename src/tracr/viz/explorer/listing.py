@@ -10,7 +10,9 @@ from tracr.ir.ops import Op
 from tracr.ir.program import Program
 from tracr.ir.selectors import CompositeNode, Selector
 from tracr.rasp.expressions import RASPExpr
-from tracr.rasp.lambdas import written
+from tracr.rasp.function_text import function_text
+from tracr.rasp.functions import Composition
+from tracr.rasp.lambdas import is_lambda, written
 from tracr.viz.explorer.source_text import SourceTexts
 
 __all__ = ["Line", "listing"]
@@ -42,7 +44,7 @@ class Line:
 def listing(program: Program, expressions: Sequence[RASPExpr], source: str = "") -> list[Line]:
     """The lines of a program; `source` is its text. A `.rasp` program appears in its own words.
 
-    A loaded model has no expressions: its lambdas appear as `<lambda>`.
+    A loaded model has no expressions: its lambdas appear as formulas in x and y.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
@@ -123,12 +125,12 @@ class _Written:
 
 
 def _function(text: str, expressions: Sequence[RASPExpr], number: int) -> str:
-    """The text of a node's function, with the source text of lambdas."""
-    if "<lambda>" not in text or number >= len(expressions):
-        return text
-    expr = expressions[number]
+    """The text of a node's function; lambdas as they were written, unless the function was composed with others."""
+    expr = expressions[number] if number < len(expressions) else None
     function = getattr(expr, "f", None) or getattr(expr, "predicate", None)
-    return text if function is None else written(function)
+    parts = function.functions() if isinstance(function, Composition) else [function]
+    own = "<lambda>" in text or function_text(function) == text
+    return written(function) if own and any(map(is_lambda, parts)) else text
 
 
 def _selector_text(program: Program, selector: Selector, expressions: Sequence[RASPExpr]) -> str:
