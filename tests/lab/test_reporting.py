@@ -150,6 +150,7 @@ def every_sentence(report: lab.LabReport) -> list[str]:
 def test_no_number_without_its_interval(cases: tuple[str, ...], seeds: tuple[int, ...]) -> None:
     """Every estimate in a sentence and in a table of estimates is followed by its interval; with one case none is."""
     report = lab.report(result_rows(cases, seeds))
+    assert isinstance(report, lab.LabReport)
     said = every_sentence(report)
     bare = re.compile(r"−?\d+\.\d+")
     for sentence in said:
@@ -260,6 +261,7 @@ def test_what_is_left_out_is_counted() -> None:
     rows[0] = failed(rows[0], "ValueError: <no>")
     rows[1] = {**rows[1], "admitted": False}
     report = lab.report([*rows, rows[5]])
+    assert isinstance(report, lab.LabReport)
     said = sentences.about_table(report.table)
     assert f"give {len(rows)} rows; {len(rows) - 2} count for the scores, 1 failed, 0 are of " in said[0]
     assert said[0].endswith("a case does not allow, and 1 of models that were not admitted.")

@@ -62,20 +62,24 @@ def _described(case: Any) -> dict[str, Any]:
 def list_methods(as_json: Json = False) -> None:
     """List the methods with their settings; --methods takes NAME or NAME:setting=value.
 
-    A method of your own is FILE.py:FUNCTION, a function (subject, data) that returns a number for each edge.
+    A method answers one track, which `tracr lab run --track` names. A method of your own is FILE.py:FUNCTION, a
+    function (subject, data) that returns a number for each edge, or in the track variables a FoundVariable for each
+    question.
     """
     from tracr.cli.lab_screen import show_methods
-    from tracr.lab.methods import ALIASES, METHODS
+    from tracr.lab.finding import ALL_METHODS
+    from tracr.lab.methods import ALIASES
 
     found = [
         {
             "name": name,
+            "track": one.track,
             "also": [alias for alias, meant in ALIASES.items() if meant == name],
             "version": str(one.version),
             "settings": dict(one.settings),
             "needs": list(one.needs),
         }
-        for name, one in METHODS.items()
+        for name, one in ALL_METHODS.items()
     ]
     print_json(found) if as_json else show_methods(found)
 
@@ -151,7 +155,7 @@ def run_methods(
         typer.Option(
             metavar="TRACK",
             autocompletion=among("tracr.lab.track", "TRACKS"),
-            help="What methods are asked for: edges.",
+            help="What methods are asked for: edges or variables.",
         ),
     ] = "edges",
     ablation: Annotated[
@@ -202,6 +206,8 @@ def run_methods(
 
     Every method runs on every realisation of every case with every seed; each is a row of FOLDER/results.parquet. The
     same command run again does only the missing rows. A failure is a row with its error.
+
+    The track edges asks which edges the answers need; variables asks where each variable of the program is.
 
     Example: tracr lab run --methods eap,eap-ig --cases core --dials gap,rotation --seeds 0-3 -o results
     """

@@ -40,11 +40,12 @@ def show_cases(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print methods: name, other names, version, settings with their defaults, and the libraries that they need."""
-    table = plain_table("method", "also", "version", "settings", "needs")
+    """Print methods: name, track, other names, version, settings with their defaults, and the libraries they need."""
+    table = plain_table("method", "track", "also", "version", "settings", "needs")
     for row in rows:
         also, needs = ", ".join(row["also"]), ", ".join(row["needs"])
-        table.add_row(Text(row["name"], "cyan"), also, row["version"], Text(_defaults(row["settings"])), needs)
+        settings = Text(_defaults(row["settings"]))
+        table.add_row(Text(row["name"], "cyan"), row["track"], also, row["version"], settings, needs)
     Screen().print(table)
 
 

@@ -13,11 +13,12 @@ faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
 realising.py  the realisations of a case: compiled, rotated, ..., twin
 subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk; twin_folder.py reads
               trained twins; output_truth.py, the truth of one of two outputs; acceptable.py, the circuits of backups
-track.py      `Track`: what methods are asked for; so far their edges
+track.py      `Track`: what methods are asked for: edges, variables
+variables/    the track "variables": questions, methods, scores
 selecting.py  chooses cases by words: names, tags, core, all
 dials.py      dials by name, each for a few realisations
 choices.py    names with settings; finding.py finds methods by name, or in a user's file
-rows.py       one subject, several methods: the rows of the table of results
+rows.py       one subject, several methods: the rows of the table of results; edge_rows.py: those of the track "edges"
 running.py    `run`: methods on subjects, resumable
 bootstrap.py  intervals of mean scores; leaderboard.py the standing of each method, from the table
 unread_edges.py  edges that do not lead to the case's output: of decoys, of another program

@@ -11,11 +11,14 @@ page.py               the page; page.css and page.js are parts of it
 html_pieces.py        its tables and texts; plots.py, panels.py: its plots
 case_pages.py         a case on the page; circuit_drawing.py: its circuit as SVG
 figures.py            publication figures (matplotlib)
+saved_report.py       reports as files
+variables_report.py   `VariablesReport`, that of the track "variables"; variable_table.py: its rows
 """
 
 from __future__ import annotations
 
 from tracr.lab.reporting.lab_report import LabReport, report
 from tracr.lab.reporting.tables import ReportTable
+from tracr.lab.reporting.variables_report import VariablesReport
 
-__all__ = ["LabReport", "ReportTable", "report"]
+__all__ = ["LabReport", "ReportTable", "VariablesReport", "report"]

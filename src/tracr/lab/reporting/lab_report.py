@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-import webbrowser
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracr.arguments import text
-from tracr.errors import FormatError, InputError
+from tracr.errors import FormatError
 from tracr.lab.leaderboard import Standing, iterate_results
 from tracr.lab.reporting.figures import figure_makers
 from tracr.lab.reporting.html_pieces import html_table
 from tracr.lab.reporting.page import page_html
 from tracr.lab.reporting.results_table import ResultTable, result_table
+from tracr.lab.reporting.saved_report import DrawnFigures, SavedReport
 from tracr.lab.reporting.tables import Findings, ReportTable, report_tables
-from tracr.writing import write_file, written_to
+from tracr.lab.reporting.variable_table import variable_table
+from tracr.lab.reporting.variables_report import VARIABLES_TITLE, VariablesReport
+from tracr.lab.track import VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +29,6 @@ __all__ = ["LabReport", "report"]
 
 TITLE = "Circuit discovery on known circuits"
 NOTES = "notes.md"
-PAGES = (".html", ".htm")
 STYLE = """<style>
 .tracr-lab {overflow-x: auto} .tracr-lab td, .tracr-lab th {text-align: left; white-space: nowrap; padding: 1px 8px}
 .tracr-lab button {all: unset; font-weight: 600} .tracr-lab small {opacity: .7}
@@ -35,7 +36,7 @@ STYLE = """<style>
 
 
 @dataclass(frozen=True, eq=False)
-class LabReport:
+class LabReport(SavedReport):
     """A report of a run: `tables`, `figures`, and a page.
 
     `save("report.html")` writes the page; `save("folder")` writes the page, `tables/*.csv` and `figures/*.svg|pdf`.
@@ -78,96 +79,34 @@ class LabReport:
         """The page."""
         return page_html(self.title, self.findings, dict(self.tables), self.notes).encode("utf-8", "replace").decode()
 
-    def save(self, path: str | Path) -> Path:
-        """Write the page to a file .html, or page, tables and figures to a folder; returns the path of the page."""
-        target = Path(path)
-        if target.suffix.lower() in PAGES:
-            write_file(target, self.html.encode())
-            return target
-        if target.suffix:
-            raise InputError(f"{target} is neither a page nor a folder", hint="name a file .html, or a folder")
-        self.save_tables(target / "tables")
-        self.save_figures(target / "figures")
-        write_file(target / "report.html", self.html.encode(), make_folder=True)
-        return target / "report.html"
-
-    def save_tables(self, folder: str | Path) -> list[Path]:
-        """Write every table to a CSV file in a folder; returns the files."""
-        written = []
-        for name, table in self.tables.items():
-            written.append(Path(folder) / f"{name}.csv")
-            write_file(written[-1], table.csv().encode(), make_folder=True)
-        return written
-
-    def save_figures(self, folder: str | Path) -> list[Path]:
-        """Write every figure as SVG and as PDF into a folder; returns the files."""
-        figures, written = self.figures, []
-        with written_to(Path(folder)):
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        for name, figure in figures.items():
-            from tracr.viz.canvas import save_figure
-
-            for kind in ("svg", "pdf"):
-                written.append(Path(folder) / f"{_file_name(name)}.{kind}")
-                save_figure(figure, written[-1])
-        return written
-
-    def open(self) -> Path:
-        """Open the page in the browser, from a temporary file."""
-        with written_to(Path("a temporary folder")):
-            folder = Path(tempfile.mkdtemp(prefix="tracr-"))
-        path = self.save(folder / "report.html")
-        webbrowser.open(path.as_uri())
-        return path
-
     def _repr_html_(self) -> str:
         """The leaderboard, for notebooks."""
         return f'{STYLE}<div class="tracr-lab">{html_table(self.tables["leaderboard"])}</div>'
 
 
-class DrawnFigures(Mapping[str, "Figure"]):
-    """Figures that are drawn when they are first asked for."""
-
-    def __init__(self, makers: Mapping[str, Any]) -> None:
-        self._makers, self._made = dict(makers), dict[str, Any]()
-
-    def __getitem__(self, name: str) -> Figure:
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        return self._made[name]  # type: ignore[no-any-return]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
-
-
-def _file_name(name: str) -> str:
-    """A name with letters, digits, _ and - only."""
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "-" for letter in name)[
-        :120
-    ]
-
-
 def report(
-    results: str | Path | Iterable[Mapping[str, Any]], *, title: str = TITLE, notes: str | None = None
-) -> LabReport:
-    """A report of the results of a run.
+    results: str | Path | Iterable[Mapping[str, Any]], *, title: str | None = None, notes: str | None = None
+) -> LabReport | VariablesReport:
+    """A report of the results of a run, of the kind of its track.
 
     Args:
         results: the folder that `run` wrote, also if it has not finished; a Parquet file; or rows, as `read_results`
             gives them.
-        title: the title of the page.
+        title: the title of the page; by default one for the track.
         notes: a text for the page. By default that of the file notes.md in the folder, if there is one.
     """
-    title = text("title", title)
-    if not isinstance(results, str | Path):
-        return LabReport(result_table(results), title, notes or "")
-    folder = Path(results)
-    if notes is None:
-        notes = _read_notes(folder / NOTES)
-    return LabReport(result_table(iterate_results(folder)), title, notes)
+    rows: Iterator[Mapping[str, Any]]
+    if isinstance(results, str | Path):
+        folder = Path(results)
+        rows = iterate_results(folder)
+        notes = _read_notes(folder / NOTES) if notes is None else notes
+    else:
+        rows = iter(results)
+    first = next(rows, None)
+    given = itertools.chain([] if first is None else [first], rows)
+    if isinstance(first, Mapping) and first.get("track") == VARIABLES.name:
+        return VariablesReport(variable_table(given), text("title", title or VARIABLES_TITLE), notes or "")
+    return LabReport(result_table(given), text("title", TITLE if title is None else title), notes or "")
 
 
 def _read_notes(path: Path) -> str:

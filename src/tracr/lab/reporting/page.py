@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from importlib import resources
+from typing import Protocol
 
 from tracr.lab.reporting.case_pages import CasePage, case_pages
 from tracr.lab.reporting.html_pieces import escaped, listed, notes_html, paragraph, shown_table
@@ -20,7 +21,7 @@ from tracr.lab.reporting.sentences import (
 from tracr.lab.reporting.tables import Findings, ReportTable
 from tracr.version import __version__
 
-__all__ = ["page_html"]
+__all__ = ["PAGE", "case_filter", "filters", "page_file", "page_html"]
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -81,6 +82,18 @@ LIMITS = (
 )
 
 
+class FilteredTable(Protocol):
+    """A table whose rows have realisations and methods."""
+
+    @property
+    def realisations(self) -> Sequence[str]:
+        """Their names."""
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """Their names."""
+
+
 def page_html(title: str, found: Findings, tables: dict[str, ReportTable], notes: str) -> str:
     """The whole page."""
     table = found.table
@@ -89,7 +102,7 @@ def page_html(title: str, found: Findings, tables: dict[str, ReportTable], notes
         "leaderboard": [
             paragraph(about_table(table)),
             f"<p>{HOW}</p>",
-            _filters(table),
+            filters(table),
             shown_table(tables["leaderboard"]),
         ],
         "plots": score_panels(table),
@@ -98,7 +111,7 @@ def page_html(title: str, found: Findings, tables: dict[str, ReportTable], notes
         "question-3": [listed(about_seeds(found)), shown_table(tables["seeds"])],
         "question-4": [listed(about_parts(found)), shown_table(tables["parts"])],
         "meaning": [notes_html(notes), listed(LIMITS)],
-        "cases": [_case_filter(), shown_table(tables["cases"]), LEGEND, *map(_case, pages)],
+        "cases": [case_filter(), shown_table(tables["cases"]), LEGEND, *map(_case, pages)],
         "left-out": [shown_table(tables["left_out"]), shown_table(tables["errors"])],
     }
     main = "\n".join(
@@ -108,16 +121,17 @@ def page_html(title: str, found: Findings, tables: dict[str, ReportTable], notes
     )
     return PAGE.format(
         title=escaped(title),
-        style=_file("page.css"),
+        style=page_file("page.css"),
         contents="".join(f'<a href="#{name}">{heading}</a>' for name, heading in SECTIONS),
         main=main,
         version=escaped(__version__),
         data=_data(table, pages),
-        script=_file("page.js"),
+        script=page_file("page.js"),
     )
 
 
-def _file(name: str) -> str:
+def page_file(name: str) -> str:
+    """The text of a part of the page."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -131,7 +145,9 @@ def _data(table: ResultTable, pages: Sequence[CasePage]) -> str:
     return json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _filters(table: ResultTable) -> str:
+def filters(table: FilteredTable) -> str:
+    """The choice of a realisation and of a method."""
+
     def options(names: Iterable[str]) -> str:
         return "".join(f"<option>{escaped(name)}</option>" for name in names)
 
@@ -143,7 +159,8 @@ def _filters(table: ResultTable) -> str:
     )
 
 
-def _case_filter() -> str:
+def case_filter() -> str:
+    """The choice of cases."""
     return (
         '<form class="filters" aria-label="Filter of cases"><label>Case <input id="filter-case" type="search" '
         'autocomplete="off" placeholder="part of a name"></label></form>'

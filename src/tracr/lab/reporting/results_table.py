@@ -15,14 +15,22 @@ from typing import Any
 
 from tracr.errors import FormatError
 from tracr.lab.choices import Configured
+from tracr.lab.finding import ALL_METHODS
 from tracr.lab.leaderboard import STANDING_KEY, Standing, standings
-from tracr.lab.methods import METHODS
 from tracr.lab.realising import REALISATIONS
 from tracr.lab.reporting.row_checks import check_row, conditions_of
 from tracr.lab.reporting.top_edges import TopEdges, top_edges
 from tracr.lab.rows import KEY, SCORES
 
-__all__ = ["SCORE_NAMES", "ResultRow", "ResultTable", "result_table"]
+__all__ = [
+    "SCORE_NAMES",
+    "ResultRow",
+    "ResultTable",
+    "method_label",
+    "method_order",
+    "realisation_order",
+    "result_table",
+]
 
 SCORE_NAMES = {
     "auroc": "AUROC",
@@ -126,18 +134,12 @@ class ResultTable:
     @cached_property
     def realisations(self) -> tuple[str, ...]:
         """Their names, in the order of `REALISATIONS`."""
-        return tuple(sorted({row.realisation for row in self.rows}, key=_realisation_order))
+        return tuple(sorted({row.realisation for row in self.rows}, key=realisation_order))
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """Their names, in the order of `METHODS`; others come last."""
-        known = list(METHODS)
-
-        def order(label: str) -> tuple[int, str]:
-            name = label.partition(" ")[0].partition(":")[0]
-            return (known.index(name) if name in known else len(known)), label
-
-        return tuple(sorted({row.method for row in self.rows}, key=order))
+        return tuple(sorted({row.method for row in self.rows}, key=method_order))
 
     @cached_property
     def cases(self) -> tuple[str, ...]:
@@ -170,7 +172,13 @@ class ResultTable:
         return {key: tuple(rows) for key, rows in groups.items() if rows}
 
 
-def _realisation_order(label: str) -> tuple[int, list[tuple[int, float, str]]]:
+def method_order(label: str) -> tuple[int, str]:
+    """By name as in the registry, then by settings; methods of users come last."""
+    name, known = label.partition(" ")[0].partition(":")[0], list(ALL_METHODS)
+    return (known.index(name) if name in known else len(known)), label
+
+
+def realisation_order(label: str) -> tuple[int, list[tuple[int, float, str]]]:
     """By name as usual, then by dials; numbers as numbers."""
     name, *dials = label.split(":")
     known = list(REALISATIONS)
@@ -228,7 +236,7 @@ def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
     for edge, kind in zip(row["edges"] or (), row["truth"] or (), strict=True):
         kinds[kind].append(edge)
     return ResultRow(
-        _method_label(row, several_versions),
+        method_label(row, several_versions),
         str(Configured(row["realisation"], json.loads(row["dials"]))),
         row["case"],
         row["seed"],
@@ -252,11 +260,11 @@ def _scores(row: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: None if row[name] is None else float(row[name]) for name in SCORES}
 
 
-def _method_label(row: Mapping[str, Any], several_versions: bool) -> str:
+def method_label(row: Mapping[str, Any], several_versions: bool) -> str:
     """The method with the settings that differ from its defaults, and its version if there are several."""
     settings = json.loads(row["settings"])
-    if row["method"] in METHODS:
-        usual = METHODS[row["method"]].settings
+    if row["method"] in ALL_METHODS:
+        usual = ALL_METHODS[row["method"]].settings
         settings = {name: value for name, value in settings.items() if name not in usual or usual[name] != value}
     label = str(Configured(row["method"], settings))
     return f"{label} (version {row['version']})" if several_versions else label

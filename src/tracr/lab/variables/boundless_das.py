@@ -30,7 +30,7 @@ def boundless_das(
     """The subspace of each variable. `rate` is Adam's."""
     need("jax", "jax")
     need("optax", "jax")
-    from tracr.lab.variables.swap_training import Recipe, SwapMap, best_trained
+    from tracr.lab.variables.swap_training import SwapMap, SwapRecipe, best_trained
 
     rng = np.random.default_rng(seed)
 
@@ -45,7 +45,7 @@ def boundless_das(
         kept = np.arange(len(trained["matrix"])) + 0.5 < boundary
         return LinearSubspace(np.linalg.qr(trained["matrix"])[0].T[kept])
 
-    return best_trained(data, SwapMap(_swap, _penalty), start, finish, Recipe(steps, rate, seed))
+    return best_trained(data, SwapMap(_swap, _penalty), start, finish, SwapRecipe(steps, rate, seed))
 
 
 def _swap(own: dict[str, Array], base: Array, source: Array, progress: Array) -> Array:

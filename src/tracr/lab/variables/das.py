@@ -29,7 +29,7 @@ def das(
     """The subspace of each variable. `rate` is Adam's."""
     need("jax", "jax")
     need("optax", "jax")
-    from tracr.lab.variables.swap_training import Recipe, best_trained
+    from tracr.lab.variables.swap_training import SwapRecipe, best_trained
 
     rng = np.random.default_rng(seed)
     sizes = [min(most, question.values - 1, data.network.width) for question in data.questions]
@@ -41,7 +41,7 @@ def das(
     def finish(trained: dict[str, Any], number: int) -> LinearSubspace:
         return LinearSubspace(np.linalg.qr(trained["matrix"])[0].T[: sizes[number]])
 
-    return best_trained(data, _kind(), start, finish, Recipe(steps, rate, seed))
+    return best_trained(data, _kind(), start, finish, SwapRecipe(steps, rate, seed))
 
 
 def _kind() -> Any:

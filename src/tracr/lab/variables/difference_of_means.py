@@ -15,8 +15,6 @@ from tracr.lab.variables.choosing import Labelled, best_decoded
 from tracr.lab.variables.found import FoundVariable, LinearSubspace, nearest_mean, span_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tracr.lab.variables.questions import VariableData
 
 __all__ = ["difference_of_means"]
@@ -28,13 +26,8 @@ def difference_of_means(subject: Any, data: VariableData) -> dict[str, FoundVari
 
 
 def _fit(place: str, labelled: Labelled) -> FoundVariable:
-    there = [value for value in range(labelled.values) if (labelled.codes == value).any()]
+    there = np.unique(labelled.codes)
     means = np.array([labelled.streams[labelled.codes == value].mean(axis=0) for value in there])
     subspace = LinearSubspace(span_of(means - means.mean(axis=0)))
-    numbers = np.searchsorted(there, labelled.codes)
-    nearest = nearest_mean(subspace.features(labelled.streams), numbers, len(there))
-
-    def decode(stream: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(there)[nearest(subspace.features(stream))]
-
-    return FoundVariable(place, subspace, decode)
+    nearest = nearest_mean(subspace.features(labelled.streams), labelled.codes)
+    return FoundVariable(place, subspace, lambda stream: nearest(subspace.features(stream)))

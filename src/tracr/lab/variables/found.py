@@ -72,11 +72,15 @@ def span_of(rows: Array, most: int | None = None) -> Array:
     return np.asarray(np.where(kept[:, :1] < 0, -kept, kept))
 
 
-def nearest_mean(features: Array, codes: Array, values: int) -> Callable[[Array], Array]:
-    """A decoder of features [..., size]: the value whose mean over `features` [example, size] is nearest."""
-    means = np.array([features[codes == value].mean(axis=0) for value in range(values)])
+def nearest_mean(features: Array, codes: Array) -> Callable[[Array], Array]:
+    """A decoder of features [..., size]: the value whose mean over `features` [example, size] is nearest.
+
+    A value that has no example is never decoded.
+    """
+    there = np.unique(codes)
+    means = np.array([features[codes == value].mean(axis=0) for value in there])
 
     def decode(given: Array) -> Array:
-        return np.asarray(((given[..., None, :] - means) ** 2).sum(axis=-1).argmin(axis=-1))
+        return np.asarray(there[((given[..., None, :] - means) ** 2).sum(axis=-1).argmin(axis=-1)])
 
     return decode

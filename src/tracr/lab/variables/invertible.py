@@ -54,7 +54,7 @@ def invertible(
     """The featuriser of each variable. `rate` is Adam's."""
     need("jax", "jax")
     need("optax", "jax")
-    from tracr.lab.variables.swap_training import Recipe, SwapMap, best_trained
+    from tracr.lab.variables.swap_training import SwapMap, SwapRecipe, best_trained
 
     rng = np.random.default_rng(seed)
 
@@ -75,7 +75,7 @@ def invertible(
     def finish(trained: dict[str, Any], number: int) -> InvertibleFeaturiser:
         return InvertibleFeaturiser(trained)
 
-    return best_trained(data, SwapMap(_swap, _no_penalty), start, finish, Recipe(steps, rate, seed))
+    return best_trained(data, SwapMap(_swap, _no_penalty), start, finish, SwapRecipe(steps, rate, seed))
 
 
 def _couplings(rng: np.random.Generator, blocks: int, given: int, hidden: int, made: int) -> tuple[Any, Any, Any]:

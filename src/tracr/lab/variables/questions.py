@@ -25,6 +25,7 @@ from tracr.lab.variables.counterfactual import answers_with
 from tracr.lab.variables.network import StreamNetwork, stream_network
 from tracr.model.designed import DesignedModel
 from tracr.model.interventions import locations
+from tracr.model.variable_values import VariableValues
 from tracr.natural.twin_model import TwinModel
 from tracr.runtime.outputs import Output
 from tracr.values import Value
@@ -37,7 +38,7 @@ CONTROL = "control"
 MOST = 3  # variables of a subject
 INPUTS = 384  # drawn for a subject; two thirds are for training
 TRAINING = 256  # interchanges for training, of each question
-DRAWS = 12  # draws for each interchange: half of those kept shall change the answer
+DRAWS = 6  # draws for each interchange: half of those kept shall change the answer
 LEAST = 8  # interchanges that change the answer
 
 
@@ -126,7 +127,7 @@ def questions_for(subject: Any, pairs: int, seed: int) -> tuple[VariableData, Va
     if len(inputs) < 6:
         raise TracrError(f"{subject.case.name} has only {len(inputs)} inputs", hint="use another case")
     cut = -(-2 * len(inputs) // 3)
-    parts = [list(map(list, inputs[:cut])), list(map(list, inputs[cut:]))]
+    parts: list[Inputs] = [[list(one) for one in half] for half in (inputs[:cut], inputs[cut:])]
     asker = _Asker(design, output, np.random.default_rng([seed, 1]))
     labels = [label for label in asked_variables(design) if asker.matters(label, parts)]
     if not labels:
@@ -148,6 +149,7 @@ class _Asker:
 
     def __init__(self, design: DesignedModel, output: Output, rng: np.random.Generator) -> None:
         self.design, self.output, self.rng = design, output, rng
+        self.interpreted: dict[int, VariableValues] = {}
         tokens = rng.permutation(len(design.options.vocab))
         self.random = {design.options.vocab[token]: number % 2 for number, token in enumerate(tokens.tolist())}
 
@@ -217,7 +219,9 @@ class _Asker:
         return base, source, np.where(self.rng.random((count, 1)) < 0.5, one, True)
 
     def _values(self, label: str, inputs: Inputs) -> list[list[Value]]:
-        return self.design.interpret(inputs).rows(label)
+        if id(inputs) not in self.interpreted:
+            self.interpreted[id(inputs)] = self.design.interpret(inputs)
+        return self.interpreted[id(inputs)].rows(label)
 
     def _answers(self, inputs: Inputs) -> Array:
         assert isinstance(self.output.domain, Finite)

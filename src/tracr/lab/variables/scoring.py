@@ -69,17 +69,15 @@ def score_found(
 
 def _decoding(found: FoundVariable, training: Question, question: Question, network: StreamNetwork) -> float | None:
     stream, wanted = network.streams(question.ids)[found.place][:, 1:], question.codes[:, 1:]
-    decoder = found.decoder
-    if decoder is None:
-        if found.featuriser is None:
-            return None
-        before = found.featuriser.features(network.streams(training.ids)[found.place][:, 1:])
-        codes = training.codes[:, 1:]
-        if len(np.unique(codes)) < training.values:  # a value that occurs only in the other inputs
-            return None
-        nearest, featuriser = nearest_mean(before[codes >= 0], codes[codes >= 0], training.values), found.featuriser
-        return float((nearest(featuriser.features(stream)) == wanted).mean())
-    return float((decoder(stream) == wanted).mean())
+    if found.decoder is not None:
+        return float((found.decoder(stream) == wanted).mean())
+    if found.featuriser is None:
+        return None
+    before = found.featuriser.features(network.streams(training.ids)[found.place][:, 1:])
+    if not before.shape[-1]:
+        return None
+    nearest = nearest_mean(before.reshape(-1, before.shape[-1]), training.codes[:, 1:].ravel())
+    return float((nearest(found.featuriser.features(stream)) == wanted).mean())
 
 
 def interchange_accuracy(

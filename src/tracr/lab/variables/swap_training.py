@@ -30,7 +30,7 @@ from tracr.lab.variables.scoring import interchange_accuracy
 from tracr.natural.activations import activation_in
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["Recipe", "SwapMap", "best_trained"]
+__all__ = ["SwapMap", "SwapRecipe", "best_trained"]
 
 Array = Any  # of JAX
 Tree = Any
@@ -51,7 +51,7 @@ class SwapMap:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class SwapRecipe:
     """How long and how fast to train."""
 
     steps: int
@@ -85,7 +85,7 @@ def best_trained(
     kind: SwapMap,
     start: Callable[[str, int], list[Tree]],
     finish: Callable[[Tree, int], Featuriser],
-    recipe: Recipe,
+    recipe: SwapRecipe,
 ) -> dict[str, FoundVariable]:
     """For each question the featuriser of the place with the best interchange accuracy on training pairs.
 
@@ -108,7 +108,7 @@ def best_trained(
     return found
 
 
-def _trained(data: VariableData, place: str, kind: SwapMap, start: list[Tree], recipe: Recipe) -> Tree:
+def _trained(data: VariableData, place: str, kind: SwapMap, start: list[Tree], recipe: SwapRecipe) -> Tree:
     network, output = data.network, data.output
     assert isinstance(output.domain, Finite)
     numerical = output.encoding is Encoding.NUMERICAL

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["VariableRows", "columns_of"]
 
 Row = dict[str, Any]
+EACH = {
+    "interchange": "interchanges",
+    "decoding": "decodings",
+    "right_place": "right_places",
+    "overlap": "overlaps",
+    "angle": "angles",
+}
+"""From each score to the column with that of every variable."""
 RIGHT = 0.99  # the least share of inputs that a model must answer as the program does
 
 
@@ -91,26 +99,18 @@ def _answer(given: Any, name: str) -> FoundVariable:
 
 def columns_of(scores: Mapping[str, tuple[FoundVariable, VariableScores]]) -> Row:
     """The columns of an answer: the means over variables, and each variable's own."""
-    control_found, control = scores[CONTROL]
+    found, control = scores[CONTROL]
     own = {name: one for name, one in scores.items() if name != CONTROL}
-    each = [one for _, one in own.values()]
-    decoding = _mean(one.decoding for one in each)
-    selective = decoding is not None and control.decoding is not None
+    each = {column: [getattr(one, score) for _, one in own.values()] for score, column in EACH.items()}
+    means = {score: _mean(each[column]) for score, column in EACH.items()}
+    known = means["decoding"] is not None and control.decoding is not None
     return {
-        "interchange": _mean(one.interchange for one in each),
+        **means,
+        **each,
         "control": control.interchange,
-        "decoding": decoding,
-        "selectivity": decoding - control.decoding if selective else None,  # type: ignore[operator]
-        "right_place": _mean(one.right_place for one in each),
-        "overlap": _mean(one.overlap for one in each),
-        "angle": _mean(one.angle for one in each),
-        "places": [found.place for found, _ in own.values()],
-        "interchanges": [one.interchange for one in each],
-        "decodings": [one.decoding for one in each],
-        "right_places": [one.right_place for one in each],
-        "overlaps": [one.overlap for one in each],
-        "angles": [one.angle for one in each],
-        "control_place": control_found.place,
+        "selectivity": means["decoding"] - control.decoding if known else None,  # type: ignore[operator]
+        "places": [one.place for one, _ in own.values()],
+        "control_place": found.place,
         "control_decoding": control.decoding,
     }
 
