@@ -76,9 +76,10 @@ class Crew:
 
     def _too_long(self) -> Reply:
         seconds = self._limits.seconds
+        busy = f"{WALL * seconds:g} on a busy machine"
         return RefusedRequest(
             422,
-            f"the program takes longer than {seconds:g} seconds ({WALL * seconds:g} on a busy machine), the limit of this server",
+            f"the program takes longer than {seconds:g} seconds ({busy}), the limit of this server",
             hint="use a smaller vocabulary, a shorter length or a lower level",
         ).reply
 
