@@ -254,7 +254,7 @@ def test_clients_that_go_away() -> None:
 
 def test_a_full_queue() -> None:
     """Status 503 with Retry-After; what was accepted is answered."""
-    with running(waiting=5, waiting_of_address=5, workers=1, slow_workers=1, seconds=3.0) as server:
+    with running(waiting=5, waiting_of_address=5, workers=1, slow_workers=4, seconds=0.5) as server:
         calls = [lambda n=n: server.compile(f"tab {n}", **SLOW) for n in range(12)]
         with meanwhile(*calls) as answers:
             pass
