@@ -76,17 +76,10 @@ class Crew:
 
     def _too_long(self) -> Reply:
         seconds = self._limits.seconds
-<<<<<<< HEAD
-        limit = f"{seconds:g} seconds ({WALL * seconds:g} on a busy machine)"
-        return RefusedRequest(
-            422,
-            f"the program takes longer than {limit}, the limit of this server",
-=======
         busy = f"{WALL * seconds:g} on a busy machine"
         return RefusedRequest(
             422,
             f"the program takes longer than {seconds:g} seconds ({busy}), the limit of this server",
->>>>>>> server
             hint="use a smaller vocabulary, a shorter length or a lower level",
         ).reply
 
