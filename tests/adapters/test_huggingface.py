@@ -292,7 +292,9 @@ def test_the_card_says_what_is_needed(tmp_path: Path) -> None:
     assert "induction = copy of tokens where follows" in text
     assert "| 5 | `None` | `None` |  | x |" in text
     assert "   0  tokens:a" in text
-    assert re.search(r"blocks.\d.attn.0: Head 0 of layer \d writes induction: copy of tokens", text)
+    assert re.search(
+        r"blocks.\d.attn.0: Head 0 of layer \d writes induction: copies tokens from the positions so far", text
+    )
     assert "epsilon is 2^40" in text
     assert "all 363 inputs compared, padded and unpadded: all agree" in text
     assert "model.generate(" in text

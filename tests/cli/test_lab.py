@@ -9,7 +9,7 @@ import pytest
 from tests.cli.calling import invoke, invoke_json, run
 from tracr.lab import REALISATIONS
 from tracr.lab.choices import Configured, read_configured
-from tracr.lab.methods import METHODS
+from tracr.lab.finding import ALL_METHODS
 
 
 def test_lists() -> None:
@@ -19,7 +19,7 @@ def test_lists() -> None:
     assert first["edges"] == 23
     assert "core" in first["tags"]
     assert "rule_110" in invoke("lab", "cases", "automata")
-    assert [one["name"] for one in invoke_json("lab", "methods")] == list(METHODS)
+    assert [one["name"] for one in invoke_json("lab", "methods")] == list(ALL_METHODS)
     assert [one["name"] for one in invoke_json("lab", "realisations")] == list(REALISATIONS)
 
 

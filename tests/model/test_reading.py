@@ -16,6 +16,7 @@ from tests.interventions import replaced_output
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr.compress import exact_dim, superpose
+from tracr.ir.domains import Finite
 from tracr.ir.options import LEVELS
 from tracr.model.reading import NOTHING
 from tracr.model.residual import time_of
@@ -96,7 +97,10 @@ def test_variables_of_a_run_are_what_the_interpreter_says(case: Case, level: int
 @settings(max_examples=25, deadline=None)
 @given(case=cases(), level=st.sampled_from(LEVELS))
 def test_whatever_the_labels_keep_can_be_read(case: Case, level: int) -> None:
-    """A variable with all its directions in the stream is not refused, and one without any is."""
+    """A variable with all its directions in the stream is not refused, and one without any is.
+
+    Level 2 may keep features of tokens that do not tell all tokens apart: those may be refused.
+    """
     model = compile_case(case, level=level)
     for number in range(model.n_layers):
         for part in ("pre", "mid", "post"):
@@ -106,6 +110,9 @@ def test_whatever_the_labels_keep_can_be_read(case: Case, level: int) -> None:
                 if variable.node is None or variable.scratch or model.variables.get(variable.label) is None:
                     continue
                 held = [one.held(time_of(at)) for one in own]
+                domain = model.program.sops[variable.node].domain
+                if isinstance(domain, Finite) and not variable.numerical and len(own) < len(domain.values):
+                    continue
                 if all(held) and (slots >= 0).all():
                     assert model.read(np.zeros((2, model.d_model)), variable.label, at=at).shape == (2,)
                 elif not any(held):

@@ -183,7 +183,11 @@ class _Attempt:
 def _check_strings(expr: RASPExpr, values: Sequence[Value]) -> None:
     """Refuse strings that would fill the memory."""
     if isinstance(expr, SOp) and any(isinstance(value, str) and len(value) > LONGEST_STRING for value in values):
-        raise EvaluationError(f"makes strings of more than {LONGEST_STRING:,} characters", expression=expr)
+        raise EvaluationError(
+            f"makes strings of more than {LONGEST_STRING:,} characters",
+            expression=expr,
+            hint="no puzzle needs long strings: work with single tokens and numbers",
+        )
 
 
 def _explained(error: TracrError) -> TracrError:

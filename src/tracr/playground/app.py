@@ -72,7 +72,7 @@ class Playground:
     async def _file(self, request: Request) -> Response:
         file = self._files.get(request.path_params.get("name", INDEX))
         if file is None:
-            raise RefusedRequest(404, "there is no such file")
+            raise RefusedRequest("there is no such file", status=404, hint="the page is at /")
         return _file_response(file, request.headers.get("if-none-match", ""))
 
     async def _health(self, request: Request) -> Response:
@@ -115,15 +115,21 @@ class Playground:
     def _admit(self, request: Request, browser: Browser) -> None:
         """Refuse requests from pages of other sites, while the server stops, and over the rate."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise RefusedRequest(403, "this request comes from the page of another site")
+            raise RefusedRequest(
+                "this request comes from the page of another site",
+                status=403,
+                hint="open the page of this server",
+            )
         if self.stopping:
-            raise RefusedRequest(503, "the server is restarting", hint="it answers again in a moment", retry_after=3)
+            raise RefusedRequest(
+                "the server is restarting", status=503, hint="it answers again in a moment", retry_after=3
+            )
         self._rate.admit(browser)
 
     async def _body(self, request: Request) -> bytes:
         """The body; refused if it is too large or comes too slowly."""
         most = self.limits.body
-        large = RefusedRequest(413, f"the body is larger than {most:,} bytes", hint="shorten the program")
+        large = RefusedRequest(f"the body is larger than {most:,} bytes", status=413, hint="shorten the program")
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 12 or int(length) > most:
             raise large
@@ -135,9 +141,9 @@ class Playground:
                     if len(body) > most:
                         raise large
         except TimeoutError:
-            raise RefusedRequest(408, "the body came too slowly") from None
+            raise RefusedRequest("the body came too slowly", status=408, hint="send it again") from None
         except ClientDisconnect:
-            raise RefusedRequest(400, "the connection ended before the body") from None
+            raise RefusedRequest("the connection ended before the body", status=400, hint="send it again") from None
         return bytes(body)
 
     async def _ask(self, browser: Browser, fields: dict[str, Any], request: Request | None = None) -> Reply:
@@ -193,6 +199,6 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _not_found(request: Request, error: Exception) -> Response:
     """No such path, or a method that it does not have."""
     assert isinstance(error, HTTPException)
-    response = _response(RefusedRequest(error.status_code, error.detail).reply)
+    response = _response(RefusedRequest(error.detail, status=error.status_code).reply)
     response.headers.update(error.headers or {})
     return response

@@ -44,9 +44,7 @@ def answer(task: bytes, limits: ServerLimits) -> Reply:
         given: dict[str, Any] = json.loads(task)
         reply = TASKS[given.pop("task")](given, limits)
         if len(reply.body) > limits.reply:
-            raise RefusedRequest(
-                422, f"the answer is larger than {limits.reply:,} bytes", hint="use a smaller vocabulary"
-            )
+            raise RefusedRequest(f"the answer is larger than {limits.reply:,} bytes", hint="use a smaller vocabulary")
         return reply
     except RefusedRequest as error:
         return error.reply
@@ -57,13 +55,13 @@ def answer(task: bytes, limits: ServerLimits) -> Reply:
         return json_reply({"error": error_json(error.diagnostic)}, 422)
     except MemoryError:
         hint = "use a smaller vocabulary or a shorter length"
-        return RefusedRequest(422, "the program needs more memory than this server allows", hint=hint).reply
+        return RefusedRequest("the program needs more memory than this server allows", hint=hint).reply
     except RecursionError:
-        return RefusedRequest(422, "the program is nested too deeply", hint="give names to its parts").reply
+        return RefusedRequest("the program is nested too deeply", hint="give names to its parts").reply
     except Exception:
         traceback.print_exc(file=sys.stderr)
         return RefusedRequest(
-            500, "internal error", hint="this is a bug in tracr: please report it with the program"
+            "internal error", status=500, hint="this is a bug in tracr: please report it with the program"
         ).reply
 
 

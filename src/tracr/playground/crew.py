@@ -69,16 +69,15 @@ class Crew:
                 continue
             except Exception:  # no new process could be started
                 traceback.print_exc(file=sys.stderr)
-                return RefusedRequest(503, "the server has no worker", hint="try again", retry_after=5).reply
+                return RefusedRequest("the server has no worker", status=503, hint="try again", retry_after=5).reply
         return RefusedRequest(
-            422, "the compiler ended without an answer", hint="the program probably needs too much memory: shorten it"
+            "the compiler ended without an answer", hint="the program probably needs too much memory: shorten it"
         ).reply
 
     def _too_long(self) -> Reply:
         seconds = self._limits.seconds
         busy = f"{WALL * seconds:g} on a busy machine"
         return RefusedRequest(
-            422,
             f"the program takes longer than {seconds:g} seconds ({busy}), the limit of this server",
             hint="use a smaller vocabulary, a shorter length or a lower level",
         ).reply

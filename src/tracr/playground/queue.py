@@ -22,7 +22,7 @@ __all__ = ["FairQueue", "Job"]
 
 HALF_LIFE = 30.0  # seconds after which the time that a browser used counts half
 MOST_KNOWN = 1_000  # browsers whose use is remembered
-STALE = RefusedRequest(409, "a newer request of the same tab came", hint="wait for the answer to the newer one")
+STALE = RefusedRequest("a newer request of the same tab came", status=409, hint="wait for the answer to the newer one")
 
 
 @dataclass(eq=False)
@@ -105,7 +105,7 @@ class FairQueue:
                 older.drop(STALE.reply)
         address = sum(job.browser.address == other.browser.address for other in self._arrival)
         if self.waiting >= self._limits.waiting or address >= self._limits.waiting_of_address:
-            raise RefusedRequest(503, "the server is busy", hint="it answers again in a moment", retry_after=2)
+            raise RefusedRequest("the server is busy", status=503, hint="it answers again in a moment", retry_after=2)
         self._arrived += 1
         self._add(job, self._arrived if place is None else place)
 

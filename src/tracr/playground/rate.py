@@ -71,7 +71,7 @@ class RequestRate:
         if browser.known:
             wait = max(wait, self._browsers.wait(browser))
         if wait > 0:
-            raise RefusedRequest(429, "too many requests", hint="wait a moment", retry_after=math.ceil(wait))
+            raise RefusedRequest("too many requests", status=429, hint="wait a moment", retry_after=math.ceil(wait))
         self._addresses.take(browser.address)
         if browser.known:
             self._browsers.take(browser)

@@ -29,8 +29,10 @@ class Reply:
 class RefusedRequest(TracrError):
     """A request that the server refuses, with the status of the answer."""
 
-    def __init__(self, status: int, what: str, *, hint: str = "", retry_after: int = 0) -> None:
-        super().__init__(what, hint=hint)
+    def __init__(
+        self, what: str, *, status: int = 422, expression: object = "", hint: str = "", retry_after: int = 0
+    ) -> None:
+        super().__init__(what, expression=expression, hint=hint)
         self.status, self.retry_after = status, retry_after
 
     @property

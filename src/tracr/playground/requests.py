@@ -66,11 +66,11 @@ def read_body(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         deep = isinstance(error, RecursionError)
         why = "it is nested too deeply" if deep else str(error)
-        raise RefusedRequest(400, f"the body is not JSON: {why}", hint='send {"source": "y = indices;"}') from None
-    if not isinstance(found, dict):
         raise RefusedRequest(
-            422, f"the body must be a JSON object, not {short_repr(found)}", hint='send {"source": "..."}'
-        )
+            f"the body is not JSON: {why}", status=400, hint='send {"source": "y = indices;"}'
+        ) from None
+    if not isinstance(found, dict):
+        raise RefusedRequest(f"the body must be a JSON object, not {short_repr(found)}", hint='send {"source": "..."}')
     return found
 
 
@@ -86,13 +86,15 @@ def _no_constant(name: str) -> None:
 
 def _text(name: str, value: Any, most: int | None = LONGEST_TEXT) -> str:
     if not isinstance(value, str):
-        raise RefusedRequest(422, f"{name} must be a text, not {short_repr(value)}")
+        raise RefusedRequest(f"{name} must be a text, not {short_repr(value)}", hint=f'send {{"{name}": "..."}}')
     if most is not None and len(value) > most:
-        raise RefusedRequest(422, f"{name} has {len(value):,} characters; at most {most} are allowed")
+        raise RefusedRequest(f"{name} has {len(value):,} characters; at most {most} are allowed", hint="shorten it")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise RefusedRequest(422, f"{name} is not valid Unicode: it has half of a surrogate pair") from None
+        raise RefusedRequest(
+            f"{name} is not valid Unicode: it has half of a surrogate pair", hint="send whole characters"
+        ) from None
     return value
 
 
@@ -102,14 +104,16 @@ def _source(name: str, value: Any) -> str:
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise RefusedRequest(422, f"{name} must be true or false, not {short_repr(value)}")
+        raise RefusedRequest(f"{name} must be true or false, not {short_repr(value)}", hint=f'send {{"{name}": true}}')
     return value
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
     whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not whole or value != int(value) or not low <= value <= high:
-        raise RefusedRequest(422, f"{name} must be an integer from {low} to {high}, not {short_repr(value)}")
+        raise RefusedRequest(
+            f"{name} must be an integer from {low} to {high}, not {short_repr(value)}", hint=f'send {{"{name}": {low}}}'
+        )
     return int(value)
 
 
@@ -127,7 +131,10 @@ def _token(name: str, value: Any) -> Token:
         return _text(f"a token of {name}", value)
     if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise RefusedRequest(422, f"a token of {name} must be a text or a number, not {short_repr(value)}")
+    raise RefusedRequest(
+        f"a token of {name} must be a text or a number, not {short_repr(value)}",
+        hint='send a list such as ["a", "b"] or [1, 2]',
+    )
 
 
 def _tokens(most: int) -> Callable[[str, Any], tuple[Token, ...] | None]:
@@ -137,11 +144,9 @@ def _tokens(most: int) -> Callable[[str, Any], tuple[Token, ...] | None]:
         if value is None:
             return None
         if not isinstance(value, list | str):
-            raise RefusedRequest(
-                422, f"{name} must be a list of tokens, not {short_repr(value)}", hint='send ["a", "b"]'
-            )
+            raise RefusedRequest(f"{name} must be a list of tokens, not {short_repr(value)}", hint='send ["a", "b"]')
         if not 1 <= len(value) <= most:
-            raise RefusedRequest(422, f"{name} has {len(value):,} tokens; it must have 1 to {most}")
+            raise RefusedRequest(f"{name} has {len(value):,} tokens; it must have 1 to {most}", hint="use others")
         return tuple(_token(name, token) for token in value)
 
     return read
@@ -149,7 +154,7 @@ def _tokens(most: int) -> Callable[[str, Any], tuple[Token, ...] | None]:
 
 def _kind(name: str, value: Any) -> str:
     if value not in KINDS:
-        raise RefusedRequest(422, f"there is no {name} {short_repr(value)}", hint=f"there are {', '.join(KINDS)}")
+        raise RefusedRequest(f"there is no {name} {short_repr(value)}", hint=f"there are {', '.join(KINDS)}")
     return str(value)
 
 
@@ -188,10 +193,8 @@ def read_task(task: str, body: bytes) -> dict[str, Any]:
     unknown = next((name for name in given if name not in fields), None)
     if unknown is not None:
         known = f"the fields are {', '.join(fields)}"
-        raise RefusedRequest(
-            422, f"there is no field {short_repr(unknown)}", hint=did_you_mean(unknown, [*fields], known)
-        )
+        raise RefusedRequest(f"there is no field {short_repr(unknown)}", hint=did_you_mean(unknown, [*fields], known))
     missing = [name for name in fields if name in REQUIRED and name not in given]
     if missing:
-        raise RefusedRequest(422, f"the field {missing[0]} is missing", hint=f"the fields are {', '.join(fields)}")
+        raise RefusedRequest(f"the field {missing[0]} is missing", hint=f"the fields are {', '.join(fields)}")
     return {"task": task, **{name: fields[name](name, value) for name, value in given.items()}}

@@ -95,13 +95,13 @@ def test_a_loaded_model_keeps_its_rows(tmp_path: Path) -> None:
 
 
 def test_functions_in_several_steps() -> None:
-    """Written around their input; as a sentence if a step has no such form."""
+    """One formula; a sentence if a step has no such form."""
     hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist")
     rare = (~(hist > 1)).named("rare")
     odd = rasp.Map(lambda n: n % 2, 3 - hist).named("odd")
     model = compile_quietly({"rare": rare, "odd": odd}, "ab", 4)
     texts = {line.label: line.text for line in lines_of(model)}
-    assert texts["rare"] == "not (hist > 1)"
+    assert texts["rare"] == "Map(not (x > 1), hist)"
     assert " then " not in texts["odd"]
 
 

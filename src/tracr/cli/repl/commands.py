@@ -118,7 +118,7 @@ class Commands:
         """`:verify x`."""
         report = self.model(words.value, []).verify(20_000)
         if not report:
-            raise TracrError(str(report))
+            raise TracrError(str(report), hint="the model is wrong: please report this program as a bug of tracr")
         return str(report)
 
     def info(self, words: CommandWords) -> str:

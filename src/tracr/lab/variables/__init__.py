@@ -17,7 +17,7 @@ variable_rows.py  rows of the table of results
 from __future__ import annotations
 
 from tracr.lab.variables.found import FoundVariable, LinearSubspace
-from tracr.lab.variables.questions import CONTROL, Interchanges, Question, VariableData, questions_for
+from tracr.lab.variables.questions import CONTROL, Interchanges, VariableData, VariableQuestion, questions_for
 from tracr.lab.variables.registry import VARIABLE_METHODS
 from tracr.lab.variables.scoring import VariableScores, interchange_accuracy, principal_angles, score_found
 
@@ -27,8 +27,8 @@ __all__ = [
     "FoundVariable",
     "Interchanges",
     "LinearSubspace",
-    "Question",
     "VariableData",
+    "VariableQuestion",
     "VariableScores",
     "interchange_accuracy",
     "principal_angles",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.lab.variables.found import FoundVariable
-from tracr.lab.variables.questions import Question, VariableData
+from tracr.lab.variables.questions import VariableData, VariableQuestion
 
 __all__ = ["Labelled", "best_decoded", "earliest_best"]
 
@@ -52,7 +52,7 @@ def best_decoded(data: VariableData, fit: Callable[[str, Labelled], FoundVariabl
     return found
 
 
-def _labelled(question: Question, stream: Array) -> Labelled:
+def _labelled(question: VariableQuestion, stream: Array) -> Labelled:
     out = np.arange(len(stream)) % HELD_OUT == HELD_OUT - 1
     width = stream.shape[-1]
     parts = [

@@ -69,7 +69,7 @@ def span_of(rows: Array, most: int | None = None) -> Array:
     """
     _, sizes, found = np.linalg.svd(np.asarray(rows, dtype=np.float64), full_matrices=False)
     kept = found[: most or len(found)][sizes[: most or len(found)] > SMALL * max(sizes.max(initial=0.0), 1e-12)]
-    return np.asarray(np.where(kept[:, :1] < 0, -kept, kept))
+    return np.asarray(np.where(kept[:, :1] < 0, -kept, kept)) + 0.0  # no minus zeros
 
 
 def nearest_mean(features: Array, codes: Array) -> Callable[[Array], Array]:

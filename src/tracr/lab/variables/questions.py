@@ -30,7 +30,15 @@ from tracr.natural.twin_model import TwinModel
 from tracr.runtime.outputs import Output
 from tracr.values import Value
 
-__all__ = ["CONTROL", "Interchanges", "Question", "VariableData", "asked_variables", "known_design", "questions_for"]
+__all__ = [
+    "CONTROL",
+    "Interchanges",
+    "VariableData",
+    "VariableQuestion",
+    "asked_variables",
+    "known_design",
+    "questions_for",
+]
 
 Array = NDArray[Any]
 Inputs = list[list[Value]]
@@ -61,7 +69,7 @@ class Interchanges:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class VariableQuestion:
     """A variable: the numbers of its values on inputs, and interchanges.
 
     Args:
@@ -88,7 +96,7 @@ class Question:
 class VariableData:
     """What a method gets: questions, and the model as a network that can be cut at its places."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[VariableQuestion, ...]
     network: StreamNetwork
     output: Output
 
@@ -162,7 +170,7 @@ class _Asker:
                 return False
         return True
 
-    def question(self, label: str, parts: Sequence[Inputs], part: int, count: int) -> Question:
+    def question(self, label: str, parts: Sequence[Inputs], part: int, count: int) -> VariableQuestion:
         """The question about a variable, for the inputs of one part."""
         values = [value for inputs in parts for row in self._values(label, inputs) for value in row]
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
@@ -172,7 +180,7 @@ class _Asker:
         answers, defined = self._replaced(label, inputs, drawn)
         return self._asked(label, tuple(numbers), inputs, codes, drawn, answers, defined, count)
 
-    def control(self, parts: Sequence[Inputs], part: int, count: int) -> Question:
+    def control(self, parts: Sequence[Inputs], part: int, count: int) -> VariableQuestion:
         """The question about a variable that the model does not use, of a program that it does not run."""
         inputs = parts[part]
         codes = np.array([[self.random[token] for token in row] for row in inputs])
@@ -194,7 +202,7 @@ class _Asker:
         answers: Array,
         defined: NDArray[np.bool_],
         count: int,
-    ) -> Question:
+    ) -> VariableQuestion:
         """The question with `count` of the drawn pairs, half of which change the answer if there are as many."""
         base, source, swapped = drawn
         changes = self._differ(answers, inputs, base)
@@ -209,7 +217,7 @@ class _Asker:
             _with_bos(answers[kept], -1),
             changes[kept],
         )
-        return Question(name, shown, ids, _with_bos(codes, -1), pairs)
+        return VariableQuestion(name, shown, ids, _with_bos(codes, -1), pairs)
 
     def _drawn(self, inputs: Inputs, count: int) -> tuple[Array, Array, Array]:
         """Bases, sources, and swapped positions: all, or one, with equal chances."""

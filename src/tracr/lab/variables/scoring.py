@@ -14,7 +14,7 @@ from tracr.errors import InputError
 from tracr.lab.methods.passes import model_of
 from tracr.lab.variables.found import FoundVariable, LinearSubspace, nearest_mean, span_of
 from tracr.lab.variables.network import StreamNetwork
-from tracr.lab.variables.questions import Question, VariableData, known_design
+from tracr.lab.variables.questions import VariableData, VariableQuestion, known_design
 from tracr.model.interventions import locations
 from tracr.model.residual import time_of
 from tracr.natural.twin_model import TwinModel
@@ -55,7 +55,7 @@ class VariableScores:
 
 
 def score_found(
-    subject: Any, found: FoundVariable, training: Question, question: Question, data: VariableData
+    subject: Any, found: FoundVariable, training: VariableQuestion, question: VariableQuestion, data: VariableData
 ) -> VariableScores:
     """The scores of a variable that was found with a training question, on another question about it."""
     if found.place not in data.network.places:
@@ -67,7 +67,9 @@ def score_found(
     return VariableScores(decoding, interchange, *_where(subject, found, question))
 
 
-def _decoding(found: FoundVariable, training: Question, question: Question, network: StreamNetwork) -> float | None:
+def _decoding(
+    found: FoundVariable, training: VariableQuestion, question: VariableQuestion, network: StreamNetwork
+) -> float | None:
     stream, wanted = network.streams(question.ids)[found.place][:, 1:], question.codes[:, 1:]
     if found.decoder is not None:
         return float((found.decoder(stream) == wanted).mean())
@@ -81,7 +83,7 @@ def _decoding(found: FoundVariable, training: Question, question: Question, netw
 
 
 def interchange_accuracy(
-    found: FoundVariable, question: Question, network: StreamNetwork, output: Output
+    found: FoundVariable, question: VariableQuestion, network: StreamNetwork, output: Output
 ) -> float | None:
     """The share of interchanges that the model answers as the program, at all tokens.
 
@@ -99,7 +101,9 @@ def interchange_accuracy(
     return float(np.mean(shares))
 
 
-def _where(subject: Any, found: FoundVariable, question: Question) -> tuple[bool | None, float | None, float | None]:
+def _where(
+    subject: Any, found: FoundVariable, question: VariableQuestion
+) -> tuple[bool | None, float | None, float | None]:
     """Whether the place is right, and the overlap and the largest angle of the subspaces there."""
     model, label = model_of(subject), question.name
     if isinstance(model, TwinModel) or label not in locations(known_design(model).program, known_design(model).layout):
@@ -124,7 +128,7 @@ def principal_angles(first: Array, second: Array) -> Array:
     return np.asarray(np.rad2deg(np.arccos(np.clip(cosines, -1, 1))))
 
 
-def true_subspace(model: Any, question: Question, place: str) -> Array | None:
+def true_subspace(model: Any, question: VariableQuestion, place: str) -> Array | None:
     """The span of the differences between the codes of a variable at a place; `None` if it is not there.
 
     Rows are orthonormal. The stream changes in this subspace if the variable changes from one of the shown values to
@@ -138,7 +142,7 @@ def true_subspace(model: Any, question: Question, place: str) -> Array | None:
     return span_of(code_differences(held, question) @ np.asarray(model.directions)[[one.slot for one in held]])
 
 
-def code_differences(held: Sequence[Direction], question: Question) -> Array:
+def code_differences(held: Sequence[Direction], question: VariableQuestion) -> Array:
     """The coordinates [value, direction] of the shown values in some directions of a variable, minus their mean."""
     codes = held[0].variable.codes(question.shown)[:, [one.place for one in held]]
     return np.asarray(codes - codes.mean(axis=0))

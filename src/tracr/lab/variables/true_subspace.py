@@ -20,7 +20,7 @@ from tracr.model.residual import time_of
 from tracr.natural.twin_model import TwinModel
 
 if TYPE_CHECKING:
-    from tracr.lab.variables.questions import Question, VariableData
+    from tracr.lab.variables.questions import VariableData, VariableQuestion
 
 __all__ = ["true_subspace_of"]
 
@@ -33,7 +33,7 @@ def true_subspace_of(subject: Any, data: VariableData) -> dict[str, FoundVariabl
     return {question.name: _found(model, question, data.network.places) for question in data.questions}
 
 
-def _found(model: Any, question: Question, places: tuple[str, ...]) -> FoundVariable:
+def _found(model: Any, question: VariableQuestion, places: tuple[str, ...]) -> FoundVariable:
     here = locations(model.design.program, model.design.layout).get(question.name)
     variable = None if here is None else here.variable
     for place in places:

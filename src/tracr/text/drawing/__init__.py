@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracr.arguments import flag
 from tracr.errors import ExpressionError, InputError, TracrError
 from tracr.rasp.base import RASPExpr
 from tracr.text.drawing.plan import DrawingPlan, plan
@@ -67,7 +68,7 @@ def draw(expr: RASPExpr, xs: Sequence[Value], *, causal: bool = False) -> Drawin
     """
     if not isinstance(expr, RASPExpr):
         raise ExpressionError(f"only an s-op or a selector can be drawn, not {short_repr(expr)}", hint="draw(x, 'abc')")
-    return Drawing(plan(expr, xs, causal))
+    return Drawing(plan(expr, xs, flag("causal", causal)))
 
 
 def notebook_svg(expr: RASPExpr) -> str | None:
