@@ -6,6 +6,7 @@ const [source, target] = process.argv.slice(2);
 const browser = await launch();
 const width = 1280;
 const page = await open(browser, source, { width, height: 900 });
+await page.getByRole("button", { name: "no, thanks" }).click();
 const last = await page.locator(".listing li").count();
 for (let line = 0; line < last; line++) await page.keyboard.press("j");
 await page.evaluate(() => scrollTo(0, 0));

@@ -245,22 +245,25 @@ test("a head step by step: query, scores, softmax, weighted sum, in numbers that
   await page.fill("#input", "x a c");
   await line(page, "frac_prevs").click();
   const told = () => page.textContent(".told");
-  const rows = () =>
-    page.locator(".numbers tbody tr").evaluateAll((all) =>
-      all.map((row) => [row.className, [...row.querySelectorAll("td")].map((cell) => cell.textContent)]),
-    );
+  const columns = () =>
+    page.locator(".numbers tr").evaluateAll((all) => {
+      const rows = all.map((row) => [...row.children]);
+      return rows[0].slice(1).map((head, k) => [head.className, rows.slice(1).map((row) => row[k + 1].textContent)]);
+    });
   const expected = [/^1 of 5\. The query is made at position 2/, /^2 of 5.*score/, /^3 of 5\. Softmax/, /^4 of 5.*multiplied by its weight/, /^5 of 5.*frac_prevs = 0\.33/];
   for (const [step, pattern] of expected.entries()) {
     await page.locator("[data-key=step-on]").click();
     assert.match(await told(), pattern);
-    const later = (await rows()).filter(([kind]) => kind.includes("later")).length;
+    const later = (await columns()).filter(([kind]) => kind.includes("later")).length;
     assert.equal(later, [4, 3, 2, 0, 0][step]);
   }
-  const [[, scores], [, weights], [, values], [, products]] = await rows();
+  const [[, scores], [, weights], [, values], [, products]] = await columns();
   assert.equal(scores.length, 5); // BOS, three keys and the sum
   assert.deepEqual(weights, ["0", "0.33", "0.33", "0.33", "1"]);
   assert.deepEqual(values.slice(1, 4), ["1", "0", "0"]);
   assert.equal(products.at(-1), "0.33");
+  const wide = await page.locator(".walk .scroll").evaluate((box) => box.scrollWidth > box.clientWidth);
+  assert.equal(wide, false); // no number is hidden
   assert.equal(await page.locator(".detail .grid .query").first().getAttribute("data-row"), "3");
   await page.locator("[data-key=step-on]").click(); // the next component: the unembedding
   assert.match(await told(), /^1 of 1\. The unembedding reads/);

@@ -4,7 +4,7 @@
 import { shortNumber } from "../core/domains.js";
 import { headSteps } from "../core/head_steps.js";
 import { classes, h } from "./dom.js";
-import { capitalised, componentName, listed } from "./names.js";
+import { componentName, listed } from "./names.js";
 
 /** The number of steps of a component; step 0 shows all of them. */
 export function stepsOf(part) {
@@ -112,21 +112,28 @@ function brief(x) {
   return Math.abs(x) >= 1000 ? x.toPrecision(2).replace("e+", "e").replace("-", "−") : shortNumber(x, 2);
 }
 
-/** The numbers of a head: a column for each key, a row for each step that was made. */
+/** The numbers of a head: a row for each key, a column for each step that was made. */
 function table(state, part, step) {
   const { model, tokens, now, position } = state;
   const { keys, scores, weights, rows } = headSteps(model, now.run, part, position + 1);
   const most = rows.reduce((best, row) => (Math.abs(row.sum) > Math.abs(best.sum) ? row : best), rows[0]);
-  const line = (name, numbers, from, total = "") =>
+  const columns = [
+    { name: "score", numbers: scores, from: 2, total: "" },
+    { name: "softmax", numbers: weights, from: 3, total: "1" },
+  ];
+  if (most) {
+    const products = most.parts.map((x, k) => x * weights[k]);
+    columns.push({ name: "value", title: most.label, numbers: most.parts, from: 4, total: "" });
+    columns.push({ name: "product", title: "softmax × value", numbers: products, from: 4, total: brief(most.sum) });
+  }
+  const at = ({ from }) => classes(step === from && "now", step < from && "later");
+  const row = (name, k) =>
     h(
       "tr",
-      { class: classes(step === from && "now", step < from && "later") },
-      h("th", { scope: "row" }, name),
-      numbers.map((text, k) => h("td", { data: { to: k, at: position + 1 } }, text)),
-      h("td", { class: "total" }, total),
+      {},
+      h("th", { scope: "row", data: { to: k } }, name),
+      columns.map((one) => h("td", { class: at(one), data: { to: k, at: position + 1 } }, brief(one.numbers[k]))),
     );
-  const products = most ? most.parts.map((x, k) => brief(x * weights[k])) : [];
-  const names = keys.map((k) => (k ? model.vocab[tokens[k - 1]].text : model.bos));
   return h(
     "div",
     { class: "scroll" },
@@ -136,15 +143,18 @@ function table(state, part, step) {
       h(
         "thead",
         {},
-        h("tr", {}, h("th", { scope: "col" }, "key"), names.map((name, k) => h("th", { scope: "col", data: { to: k } }, name)), h("th", { scope: "col" }, "sum")),
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "key"),
+          columns.map((one) => h("th", { scope: "col", class: at(one), title: one.title ?? null }, one.name)),
+        ),
       ),
+      h("tbody", {}, keys.map((k) => row(k ? model.vocab[tokens[k - 1]].text : model.bos, k))),
       h(
-        "tbody",
+        "tfoot",
         {},
-        line("score", scores.map(brief), 2),
-        line("softmax", weights.map(brief), 3, "1"),
-        most && line(capitalised(`value: ${most.label}`), most.parts.map(brief), 4),
-        most && line("weight × value", products, 4, brief(most.sum)),
+        h("tr", {}, h("th", { scope: "row" }, "sum"), columns.map((one) => h("td", { class: at(one) }, one.total))),
       ),
     ),
   );
