@@ -97,14 +97,14 @@ def test_exports_of_wrong_formats_are_refused() -> None:
 
 @pytest.mark.parametrize("export", ["to_torch", "to_transformer_lens"])
 def test_casts_of_modules_are_refused_when_they_run(export: str) -> None:
-    """`half`, `bfloat16`, `to`, autocast and reduced precision of float32 are noticed; a cast back is right again."""
+    """`bfloat16`, `to`, autocast and reduced precision of float32 are noticed; a cast back is right again."""
     module = getattr(hist(), export)()
     ids = module.encode("abca")
     for cast in (
-        lambda m: m.half(),
         lambda m: m.bfloat16(),
-        lambda m: m.to(torch.float16),
-        lambda m: m.to("cpu").half(),
+        lambda m: m.to(torch.bfloat16),
+        lambda m: m.half().bfloat16(),
+        lambda m: m.to("cpu").bfloat16(),
     ):
         with pytest.raises(tracr.PrecisionError):
             cast(copy.deepcopy(module))(ids)

@@ -247,7 +247,7 @@ def main(folder: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     for what, files in hostile(read(Path(folder))):
         print(json.dumps({"what": what}), file=sys.stderr, flush=True)
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        faulthandler.dump_traceback_later(3 * SECONDS, exit=True)
         with tempfile.TemporaryDirectory() as place:
             for name, data in files.items():
                 Path(place, name).write_bytes(data)
