@@ -56,7 +56,7 @@ demo: $(VENV)/.installed
 	@echo "$$NEXT_STEPS"
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
@@ -64,7 +64,7 @@ tiny: $(VENV)/.installed-dev
 # Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included,
 # checkpoints in an environment without tracr, and another project's converter in an environment with both Tracrs.
 slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
-	$(BIN)/python -m pytest -q -n 2 -m slow tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow tests
 
 # The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
 test-wheel:
@@ -72,7 +72,7 @@ test-wheel:
 	$(PYTHON) -m venv $(WHEEL)
 	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w dist .
 	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*.whl)[dev]"
-	$(WHEEL)/bin/python -m pytest -q -n 2 tests
+	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal tests
 
 # The C kernel: no warnings, headers that can be read alone, and its tests and broken networks under sanitizers.
 # The package is copied to have a kernel of its own; the flags are those of setup.py and more.
