@@ -199,6 +199,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _not_found(request: Request, error: Exception) -> Response:
     """No such path, or a method that it does not have."""
     assert isinstance(error, HTTPException)
-    response = _response(RefusedRequest(error.detail, status=error.status_code).reply)
+    response = _response(
+        RefusedRequest(error.detail, status=error.status_code, hint="docs/playground.md lists the requests").reply
+    )
     response.headers.update(error.headers or {})
     return response
