@@ -228,8 +228,10 @@ def test_failed_runs_are_reported_and_can_be_done_again(tmp_path: Path, monkeypa
     rows = parquet.read_table(done.results).to_pylist()
     assert all(row["status"] == "failed" and "no room" in row["error"] for row in rows)
     assert sweep({"f": model}, [3], [0, 1], tmp_path, recipe=recipe).made == 0
+    one = sweep({"f": model}, [3], [0], tmp_path, recipe=recipe, retry=True)
+    assert (one.made, one.failed) == (1, 1)  # the failed run of the other seed stays
     again = sweep({"f": model}, [3], [0, 1], tmp_path, recipe=recipe, retry=True)
-    assert (again.made, again.failed) == (2, 0)
+    assert (again.made, again.failed) == (1, 0)
 
 
 def test_sweeps_over_processes(tmp_path: Path) -> None:

@@ -117,11 +117,14 @@ def test_failures_are_rows(tmp_path: Path, own: Path) -> None:
     assert lab.run([f"{own}:breaks"], ["hist", "count"], ["compiled"], folder=out).made == 0
     own.with_name("mended").touch()
     again = lab.run([f"{own}:breaks"], ["hist", "count"], ["compiled"], folder=out, retry=True)
-    assert (again.made, again.failed) == (1, 0)
+    assert (again.made, again.failed) == (1, 2)
+    errors = {(row["case"], row["realisation"]): row["error"] for row in lab.read_results(out)}
+    assert len(errors) == 4  # failed rows that were not asked for stay
+    assert errors["count", "compiled"] == ""
     shown = run_here("lab", "run", "--methods", f"{own}:breaks", "--cases", "hist", "--realisations",
                      "superposed:ratio=9", "-o", str(out))  # fmt: skip
     assert shown.returncode == 1
-    assert "1 rows failed" in shown.stderr
+    assert "2 rows failed" in shown.stderr
     assert "no projection to 1 dimensions is without loss" in invoke("lab", "report", out, "--errors")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,18 +77,21 @@ class Store:
             return self._arrow.list_(self._type(kind[0]))
         return self._arrow.type_for_alias(kind)
 
-    def done(self, *, retry: bool = False) -> set[Key]:
-        """The runs with a result; `retry` deletes the failed ones first."""
+    def done(self, *, retry: Collection[Key] = ()) -> set[Key]:
+        """The runs with a result; failed ones among `retry` are deleted first, all others stay."""
         found: set[Key] = set()
         for path in self._files():
-            table = self._parquet.read_table(path, columns=[*self._key, "status"])
-            rows = table.to_pylist()
-            if retry and any(row["status"] != "done" for row in rows):
-                kept = [row for row in self._parquet.read_table(path).to_pylist() if row["status"] == "done"]
-                self._write(path, lambda place, kept=kept: self._table(kept, place))
-                rows = [row for row in rows if row["status"] == "done"]
-            found |= {tuple(row[name] for name in self._key) for row in rows}
+            rows = self._parquet.read_table(path, columns=[*self._key, "status"]).to_pylist()
+            again = [row["status"] != "done" and self._key_of(row) in retry for row in rows]
+            if any(again):
+                whole = self._parquet.read_table(path).to_pylist()
+                rows = [row for row, left_out in zip(whole, again, strict=True) if not left_out]
+                self._write(path, lambda place, rows=rows: self._table(rows, place))
+            found |= set(map(self._key_of, rows))
         return found
+
+    def _key_of(self, row: Row) -> Key:
+        return tuple(row[name] for name in self._key)
 
     def add(self, rows: list[Row]) -> None:
         """Write the results of a group."""

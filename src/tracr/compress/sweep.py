@@ -125,7 +125,7 @@ def sweep(
     wanted = _runs(models, None if dims is None else list(dims), list(seeds))
     if not wanted:
         raise TracrError("there is nothing to sweep over", hint="give programs, dims within their sizes, and seeds")
-    there = store.done(retry=retry) & set(wanted)
+    there = store.done(retry=set(wanted) if retry else ()) & set(wanted)
     missing = [run for run in wanted if run not in there]
     template = ModelRuns("", "", {}, None, (), 0, method, asdict(chosen), scale)
     groups = _groups(models, missing, given, {name: f"{digests[name]} {settings}" for name in models}, group, template)

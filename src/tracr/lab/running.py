@@ -167,7 +167,7 @@ def _run(
     wanted = {_key(task, choice) for task in tasks for choice in task.methods}
     if not wanted:
         raise TracrError("there is nothing to run", hint="give methods, cases, realisations and seeds")
-    there = store.done(retry=retry) & wanted
+    there = store.done(retry=wanted if retry else ()) & wanted
     taken = set(there)
     missing = [_without(task, taken) for task in tasks]
     total, found, made, failed = len(wanted), len(there), 0, 0
