@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from tracr.errors import FormatError
 from tracr.lab.choices import Configured
@@ -26,6 +26,7 @@ __all__ = [
     "SCORE_NAMES",
     "ResultRow",
     "ResultTable",
+    "RowTable",
     "method_label",
     "method_order",
     "realisation_order",
@@ -108,8 +109,69 @@ class ResultRow:
         return (len(reported) - tied + self.top.share * tied) / len(edges) if edges else None
 
 
+class NamedRow(Protocol):
+    """A row of any track."""
+
+    @property
+    def method(self) -> str:
+        """The name, with settings that differ from the defaults."""
+
+    @property
+    def realisation(self) -> str:
+        """The name, with dials."""
+
+    @property
+    def case(self) -> str:
+        """The name."""
+
+
+Row = TypeVar("Row", bound=NamedRow)
+
+
+class RowTable(Generic[Row]):
+    """What the tables of all tracks share: rows, each once, and `light`, the same rows as they were given."""
+
+    rows: tuple[Row, ...]
+    light: tuple[Mapping[str, Any], ...]
+
+    @cached_property
+    def realisations(self) -> tuple[str, ...]:
+        """Their names, in their usual order."""
+        return tuple(sorted({row.realisation for row in self.rows}, key=realisation_order))
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Their names, in the order of the registry; others come last."""
+        return tuple(sorted({row.method for row in self.rows}, key=method_order))
+
+    @cached_property
+    def cases(self) -> tuple[str, ...]:
+        """Their names, sorted."""
+        return tuple(sorted({row.case for row in self.rows}))
+
+    @cached_property
+    def standings(self) -> Mapping[tuple[str, str], Standing]:
+        """The standing of each (realisation, method), in order."""
+        names = {
+            tuple(given[name] for name in STANDING_KEY): (row.realisation, row.method)
+            for given, row in zip(self.light, self.rows, strict=True)
+        }
+        found = {names[tuple(getattr(one, name) for name in STANDING_KEY)]: one for one in standings(self.light)}
+        return {key: found[key] for key in self.cells}
+
+    @cached_property
+    def cells(self) -> Mapping[tuple[str, str], tuple[Row, ...]]:
+        """The rows of each (realisation, method), in order."""
+        groups: dict[tuple[str, str], list[Row]] = {
+            (realisation, method): [] for realisation in self.realisations for method in self.methods
+        }
+        for row in self.rows:
+            groups[row.realisation, row.method].append(row)
+        return {key: tuple(rows) for key, rows in groups.items() if rows}
+
+
 @dataclass(frozen=True, eq=False)
-class ResultTable:
+class ResultTable(RowTable[ResultRow]):
     """The rows of a table of results.
 
     Args:
@@ -132,44 +194,9 @@ class ResultTable:
         return tuple(row for row in self.rows if row.scored)
 
     @cached_property
-    def realisations(self) -> tuple[str, ...]:
-        """Their names, in the order of `REALISATIONS`."""
-        return tuple(sorted({row.realisation for row in self.rows}, key=realisation_order))
-
-    @cached_property
-    def methods(self) -> tuple[str, ...]:
-        """Their names, in the order of `METHODS`; others come last."""
-        return tuple(sorted({row.method for row in self.rows}, key=method_order))
-
-    @cached_property
-    def cases(self) -> tuple[str, ...]:
-        """Their names, sorted."""
-        return tuple(sorted({row.case for row in self.rows}))
-
-    @cached_property
     def seeds(self) -> tuple[int, ...]:
         """The seeds, sorted."""
         return tuple(sorted({row.seed for row in self.rows}))
-
-    @cached_property
-    def standings(self) -> Mapping[tuple[str, str], Standing]:
-        """The standing of each (realisation, method), in order."""
-        names = {
-            tuple(given[name] for name in STANDING_KEY): (row.realisation, row.method)
-            for given, row in zip(self.light, self.rows, strict=True)
-        }
-        found = {names[tuple(getattr(one, name) for name in STANDING_KEY)]: one for one in standings(self.light)}
-        return {key: found[key] for key in self.cells}
-
-    @cached_property
-    def cells(self) -> Mapping[tuple[str, str], tuple[ResultRow, ...]]:
-        """The rows of each (realisation, method), in order."""
-        groups: dict[tuple[str, str], list[ResultRow]] = {
-            (realisation, method): [] for realisation in self.realisations for method in self.methods
-        }
-        for row in self.rows:
-            groups[row.realisation, row.method].append(row)
-        return {key: tuple(rows) for key, rows in groups.items() if rows}
 
 
 def method_order(label: str) -> tuple[int, str]:

@@ -6,13 +6,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from tracr.errors import FormatError
 from tracr.lab.choices import Configured
-from tracr.lab.leaderboard import STANDING_KEY, Standing, standings
-from tracr.lab.reporting.results_table import method_label, method_order, realisation_order
+from tracr.lab.reporting.results_table import RowTable, method_label
 from tracr.lab.reporting.row_checks import conditions_of
 from tracr.lab.rows import KEY
 from tracr.lab.track import VARIABLES
@@ -37,47 +35,12 @@ class VariableRow:
 
 
 @dataclass(frozen=True, eq=False)
-class VariableTable:
-    """The rows, each once; `light` has them as they were given."""
+class VariableTable(RowTable[VariableRow]):
+    """The rows of the track of variables."""
 
     rows: tuple[VariableRow, ...]
+    light: tuple[Mapping[str, Any], ...]
     conditions: Mapping[str, Any]
-
-    @property
-    def light(self) -> tuple[Mapping[str, Any], ...]:
-        """The rows as they were given."""
-        return tuple(row.given for row in self.rows)
-
-    @cached_property
-    def realisations(self) -> tuple[str, ...]:
-        """Their names, in their usual order."""
-        return tuple(sorted({row.realisation for row in self.rows}, key=realisation_order))
-
-    @cached_property
-    def methods(self) -> tuple[str, ...]:
-        """Their names, in the order of the registry; others come last."""
-        return tuple(sorted({row.method for row in self.rows}, key=method_order))
-
-    @cached_property
-    def cases(self) -> tuple[str, ...]:
-        """Their names, sorted."""
-        return tuple(sorted({row.case for row in self.rows}))
-
-    @cached_property
-    def cells(self) -> Mapping[tuple[str, str], tuple[VariableRow, ...]]:
-        """The rows of each (realisation, method), in order."""
-        groups: dict[tuple[str, str], list[VariableRow]] = defaultdict(list)
-        for row in self.rows:
-            groups[row.realisation, row.method].append(row)
-        keys = ((realisation, method) for realisation in self.realisations for method in self.methods)
-        return {key: tuple(groups[key]) for key in keys if groups[key]}
-
-    @cached_property
-    def standings(self) -> Mapping[tuple[str, str], Standing]:
-        """The standing of each (realisation, method), in order."""
-        names = {tuple(row.given[name] for name in STANDING_KEY): (row.realisation, row.method) for row in self.rows}
-        found = {names[tuple(getattr(one, name) for name in STANDING_KEY)]: one for one in standings(self.light)}
-        return {key: found[key] for key in self.cells}
 
 
 def variable_table(rows: Iterable[Mapping[str, Any]]) -> VariableTable:
@@ -105,4 +68,4 @@ def variable_table(rows: Iterable[Mapping[str, Any]]) -> VariableTable:
         )
         for row in kept.values()
     )
-    return VariableTable(found, conditions_of(list(kept.values())))
+    return VariableTable(found, tuple(kept.values()), conditions_of(list(kept.values())))
