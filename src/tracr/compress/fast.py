@@ -6,7 +6,7 @@ Targets and inputs are fixed, so a few inputs in full batch replace an endless s
 makes plateaus. Half of the random starts therefore begin with attention scores multiplied by a small number, which
 grows to 1; the targets of the compiled model are softened in the same way. (4) Near a minimum, Levenberg-Marquardt
 steps converge in tens of iterations, where first-order steps take 10⁵. (5) The other half of the random starts has
-weight decay, without which most of them end in worse minima.
+weight decay, as the paper's recipe has; docs/compression.md compares runs with and without it.
 """
 
 from __future__ import annotations
