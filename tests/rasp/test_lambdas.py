@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from tracr.rasp.functions import Composition
-from tracr.rasp.lambdas import written
+from tracr.rasp.lambdas import lambda_body, written
 
 PAIR = (lambda x: x + 1, lambda y: "é" + y)  # two on one line
 
@@ -37,3 +37,10 @@ def test_long_ones_are_cut() -> None:
     long = lambda x: x + 1111111111 + 2222222222 + 3333333333 + 4444444444 + 5555555555 + 6666666666 + 7  # noqa: E731
     assert len(written(long)) == 90
     assert written(long).endswith("…")
+
+
+def test_equal_values_of_other_types_have_their_own_texts() -> None:
+    """1, True and 1.0 are equal, and so are 0.0 and -0.0."""
+    made = [lambda x, value=value: x == value for value in (1, True, 1.0, 0.0, -0.0)]
+    texts = [lambda_body(one, ("x", "y")) for one in made]
+    assert texts == ["x == 1", "x == True", "x == 1.0", "x == 0.0", "x == -0.0"]

@@ -58,8 +58,21 @@ def lambda_body(function: FunctionType, parameters: tuple[str, ...]) -> str | No
     free = [name for name in own if name not in given]
     if len(free) > len(parameters) or not all(isinstance(value, SIMPLE) for value in defaults):
         return None
-    rename, known = dict(zip(free, parameters, strict=False)), _captured(function) | given
-    if _clashes(node.body, {*parameters}, rename.keys() | known.keys()):
+    known = _captured(function) | given
+    values = tuple((name, repr(value), value) for name, value in known.items())
+    return _body(node, tuple(zip(free, parameters, strict=False)), values, frozenset(parameters))
+
+
+@functools.lru_cache(maxsize=1024)  # programs are compiled again and again
+def _body(
+    node: ast.Lambda,
+    names: tuple[tuple[str, str], ...],
+    values: tuple[tuple[str, str, Value], ...],
+    parameters: frozenset[str],
+) -> str | None:
+    """The body with other names, and values (with their text, which tells 1 and True apart) in place of names."""
+    rename, known = dict(names), {name: value for name, _, value in values}
+    if _clashes(node.body, parameters, rename.keys() | known.keys()):
         return None
     return ast.unparse(_Renamed(rename, known).visit(ast.parse(ast.unparse(node.body), mode="eval").body))
 
