@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from tracr.rasp.functions import Composition
 from tracr.rasp.lambdas import lambda_body, written
@@ -41,6 +42,6 @@ def test_long_ones_are_cut() -> None:
 
 def test_equal_values_of_other_types_have_their_own_texts() -> None:
     """1, True and 1.0 are equal, and so are 0.0 and -0.0."""
-    made = [lambda x, value=value: x == value for value in (1, True, 1.0, 0.0, -0.0)]
+    made: list[Any] = [lambda x, value=value: x == value for value in (1, True, 1.0, 0.0, -0.0)]
     texts = [lambda_body(one, ("x", "y")) for one in made]
     assert texts == ["x == 1", "x == True", "x == 1.0", "x == 0.0", "x == -0.0"]
