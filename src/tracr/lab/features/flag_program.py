@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ class FlagProgram:
         """The number of features of a token."""
         return self.sets.shape[1]
 
-    @cached_property
+    @property
     def hits(self) -> str:
         """The name of the computed flags: that of the relation."""
         return self.relation.name
@@ -70,16 +69,11 @@ class FlagProgram:
         before = [
             rasp.numerical(rasp.Aggregate(previous, flag, default=0)).named(f"before{i}") for i, flag in enumerate(own)
         ]
-        terms: list[Any] = []
-        for i, partner in enumerate(self.partner.tolist()):
-            hit = rasp.numerical(self._hit(own[i], before[partner])).named(f"{self.hits}{i}")
-            weight = int(self.importance[i])
-            terms.append(hit if weight == 1 else rasp.numerical(hit * weight))
-        while len(terms) > 1:  # sums of neighbours: a chain would be as deep as there are features
-            last = terms[-1:] if len(terms) % 2 else []
-            terms = [rasp.numerical(a + b) for a, b in zip(terms[::2], terms[1::2], strict=False)] + last
-        found: rasp.SOp = rasp.numerical(terms[0]).named("answer")
-        return found
+        hits = [
+            rasp.numerical(self._hit(own[i], before[partner])).named(f"{self.hits}{i}")
+            for i, partner in enumerate(self.partner.tolist())
+        ]
+        return _weighted_sum(list(zip(hits, self.importance.tolist(), strict=True))).named("answer")
 
     def _hit(self, own: rasp.SOp, before: rasp.SOp) -> rasp.SOp:
         """A computed flag: whether the signed sum of two flags is the largest it can be."""
@@ -95,6 +89,25 @@ class FlagProgram:
             holds = [self.relation(int(having[i]), int(earlier[p])) for i, p in enumerate(self.partner.tolist())]
             found.append(int(np.dot(holds, self.importance)))
         return found
+
+    def flags(self, inputs: Sequence[Sequence[Any]]) -> dict[str, NDArray[np.bool_]]:
+        """The flags "own", "before" and "hits" on inputs of one length, each [input, token, feature]."""
+        own = self.sets[np.array(inputs)]
+        before = np.concatenate([np.zeros_like(own[:, :1]), own[:, :-1]], axis=1)
+        return {"own": own, "before": before, "hits": self.hits_of(own, before)}
+
+    def hits_of(self, own: NDArray[np.bool_], before: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The hits of flags [..., feature]."""
+        return np.asarray((own == bool(self.relation.own)) & (before[..., self.partner] == bool(self.relation.before)))
+
+
+def _weighted_sum(terms: list[tuple[Any, int]]) -> Any:
+    """The sum of variables times their weights, by sums of neighbours: a chain would be as deep as there are terms."""
+    while len(terms) > 1:
+        last = terms[-1:] if len(terms) % 2 else []
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [(rasp.numerical(rasp.LinearSequenceMap(a, b, v, w)), 1) for (a, v), (b, w) in pairs] + last
+    return terms[0][0]
 
 
 def drawn_program(

@@ -6,8 +6,8 @@ z = r_i · (x_own + x_before Q) + bias, neurons answer 0 if z <= 7/16 and 1 if z
 if this is right for every own token and every token before. z is a sum of two parts, one for each token, so that the
 extremes over all pairs of tokens are sums of extremes over tokens: `worst` is exact, not a sample.
 
-V and R are found by gradient steps (Adam) on the excess of each part's error over `SLACK`; errors of a feature count by
-its importance. Sides that cannot hurt are free: where the own flag already says "no", a lower z does no harm.
+V and R are found by gradient steps (Adam) on the excess of each part's error over `SLACK`, for the sets of features that
+tokens have and a few more; errors of a feature count by its importance. Sides that cannot hurt are free: where the own flag already says "no", a lower z does no harm.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pack(program: FlagProgram, dim: int, seed: int) -> Packing:
     relation = program.relation
     signs = np.array([[relation.own_factor, relation.before_factor]])
     reads = (directions * signs[0, 0] + (directions @ turn)[program.partner] * signs[0, 1]) / 2
-    sides = _Sides(program)
+    sides = _Sides(program, _trained_on(program.sets, rng))
     weight = program.importance / program.importance.mean()
     moments = [[np.zeros_like(one), np.zeros_like(one)] for one in (directions, reads)]
     for step in range(STEPS):
@@ -67,17 +67,27 @@ def pack(program: FlagProgram, dim: int, seed: int) -> Packing:
         for value, slope, moment in zip((directions, reads), slopes, moments, strict=True):
             value -= RATE * (1 - step / STEPS) * _adam(moment, slope, step)
         directions = _unit(directions)
-    return Packing(directions, turn, reads, *sides.worst(directions, turn, reads))
+    return Packing(directions, turn, reads, *_Sides(program, program.sets).worst(directions, turn, reads))
+
+
+def _trained_on(sets: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """The different sets that tokens have, each also with a random feature more, and every feature alone.
+
+    The latter keep features apart that no token has together: one of them may be set by an intervention.
+    """
+    known = np.unique(sets, axis=0)
+    more = known.copy()
+    more[np.arange(len(more)), rng.integers(sets.shape[1], size=len(more))] = True
+    return np.unique(np.concatenate([known, more, np.eye(sets.shape[1], dtype=bool)]), axis=0)
 
 
 class _Sides:
-    """The different sets of features that tokens have, and what each part of z shall be for them."""
+    """Sets of features, and what each part of z shall be for them."""
 
-    def __init__(self, program: FlagProgram) -> None:
+    def __init__(self, program: FlagProgram, sets: NDArray[np.bool_]) -> None:
         relation = program.relation
-        self.sets = np.unique(program.sets, axis=0)
-        own, before = self.sets, self.sets[:, program.partner]
-        self.codes = self.sets.astype(np.float64)
+        own, before = sets, sets[:, program.partner]
+        self.codes = sets.astype(np.float64)
         self.targets = relation.own_factor * own, relation.before_factor * before
         self.needed = own == bool(relation.own), before == bool(relation.before)
         self.bias = relation.bias
