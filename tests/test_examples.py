@@ -16,7 +16,7 @@ import pytest
 import tracr
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-HEAVY = {"dictionary_learning": ("sklearn",), "paper_compression": ("jax", "optax", "matplotlib")}
+HEAVY = {"paper_compression": ("jax", "optax", "matplotlib")}
 SCRIPTS = sorted(script for script in EXAMPLES.glob("*.py") if script.stem not in HEAVY)
 TELLING = {
     "ablate": ["())(                    PTFF", "model and interpreter agree in 28 of 28 ablations"],
@@ -34,6 +34,7 @@ TELLING = {
     ],
     "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
     "my_method": ["mine    EdgeScores(auroc=1.0", "random  EdgeScores(auroc=0."],
+    "my_sae": ["mine", "null", "ceiling"],
     "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
 }
 NEEDS = {

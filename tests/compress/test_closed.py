@@ -9,7 +9,7 @@ import pytest
 
 import tracr
 from tests.agreement import compile_quietly
-from tracr.compress import all_inputs, exact_dim, samples, score
+from tracr.compress import all_inputs, exact_dim
 from tracr.compress.closed import exact_projection, unmet
 from tracr.compress.compressing import measured
 from tracr.compress.model import Training
@@ -209,21 +209,6 @@ def test_fewer_dimensions_only_without_exactness() -> None:
     loose = tracr.superpose(model, 5, exact=False)
     assert np.allclose(np.linalg.norm(loose.W, axis=1), 1)
     assert loose.report().accuracy < 1
-
-
-def test_samples_for_dictionary_learning() -> None:
-    """Activations are codes times directions; the truth scores full marks, and random directions do not."""
-    model, _ = study("frac_prevs")
-    found = list(samples({"frac_prevs": model}, dims=[4, 10], seeds=[0, 1]))
-    assert [sample.model.d_model for sample in found] == [10, 10]
-    for sample in found:
-        assert np.allclose(sample.codes @ sample.directions, sample.activations)
-        assert sample.activations.shape[1] == 10
-        assert "tokens:pad" not in sample.features
-        perfect = score(-3 * sample.directions, sample.directions)
-        assert perfect.recovered == perfect.features == len(sample.features)
-        guess = np.random.default_rng(0).normal(size=sample.directions.shape)
-        assert score(guess, sample.directions).recovered < 3
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ observing.py     what a compressed model's sub-layers write; measuring.py the sa
 report.py        measures a compressed model against the compiled one; mechanism.py its variables
 figures.py       the figures of the paper's section 5
 superposing.py   `superpose`: superposition without training
-dictionaries.py  models to score dictionary learning on, and the score
 sweep.py         many runs, resumable; store.py their results
 paper.py         the paper's two case studies
 """
@@ -27,7 +26,6 @@ from types import ModuleType
 from typing import Any
 
 from tracr.compress.compressing import METHODS, compress
-from tracr.compress.dictionaries import Sample, Score, samples, score
 from tracr.compress.fast import FastRecipe
 from tracr.compress.lossless import ExactDims, exact_dim, exact_dims
 from tracr.compress.model import CompressedModel, Training
@@ -45,16 +43,12 @@ __all__ = [
     "FastRecipe",
     "Recipe",
     "Report",
-    "Sample",
-    "Score",
     "Training",
     "all_inputs",
     "compress",
     "exact_dim",
     "exact_dims",
     "layer_outputs",
-    "samples",
-    "score",
     "superpose",
     "sweep",
 ]

@@ -129,7 +129,10 @@ def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int)
 
 
 def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedModel:
-    """The model with the saved weights, which may be trained; their shapes must be those of the projection."""
+    """The model with the saved weights, which may be trained; their shapes must be those of the projection.
+
+    Layers may have another number of neurons than in the compiled model.
+    """
     expected = dict(model.parameters.named())
     if set(arrays) != set(expected):
         raise FormatError(
@@ -137,11 +140,21 @@ def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedM
             hint="save the model again",
         )
     for name, array in expected.items():
-        if arrays[name].shape != array.shape or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
+        wanted = _shape(name, array.shape, arrays)
+        if arrays[name].shape != wanted or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
             raise FormatError(
-                f"{name} is not a finite float64 array of shape {array.shape}", hint="save the model again"
+                f"{name} is not a finite float64 array of shape {wanted}", hint="save the model again"
             )
     w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
     size = len(fields(LayerParameters))
     layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
     return replace(model, folded=Parameters(w_e, w_pos, layers, w_u))
+
+
+def _shape(name: str, expected: tuple[int, ...], arrays: dict[str, Any]) -> tuple[int, ...]:
+    """The shape that saved weights must have: the projection's, with as many neurons as the layer's biases."""
+    layer, _, kind = name.rpartition(".")
+    bias = arrays.get(f"{layer}.b_in")
+    if kind not in ("W_in", "b_in", "W_out") or bias is None or bias.ndim != 1:
+        return expected
+    return {"W_in": (expected[0], len(bias)), "b_in": (len(bias),), "W_out": (len(bias), expected[-1])}[kind]

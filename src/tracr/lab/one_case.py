@@ -20,6 +20,7 @@ from tracr.values import Value
 from tracr.zoo import Entry
 
 if TYPE_CHECKING:
+    from tracr.compress import CompressedModel
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["CHANGING", "Case"]
@@ -119,6 +120,13 @@ class Case:
         they differ (`tracr.lab.metric`). Every model with the compiled model's logits can be measured by it.
         """
         return answer_weights(pairs, self.model.outputs[0])
+
+    def superposed(self, model: CompiledModel, ratio: float | None, seed: int) -> CompressedModel:
+        """The model with `ratio` times as many labels as dimensions; by default in the fewest of the closed form."""
+        from tracr.compress import exact_dim, superpose
+
+        dim = exact_dim(model) if ratio is None else max(1, round(model.d_model / number("ratio", ratio, above=0)))
+        return superpose(model, dim, seed)
 
     def roles(self, granularity: Granularity = "head") -> dict[str, ComponentRole]:
         """The role of each component of the compiled model, by its id."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr import zoo
-from tracr.arguments import number, text, whole
+from tracr.arguments import text, whole
 from tracr.errors import InternalError, TracrError, UnknownName
 from tracr.spelling import did_you_mean
 
@@ -79,11 +79,7 @@ def compiled_base(case: Case, dials: Mapping[str, Any]) -> CompiledModel:
 
 
 def _superposed(model: CompiledModel, case: Case, seed: int, dials: Mapping[str, Any]) -> Any:
-    from tracr.compress import exact_dim, superpose
-
-    if dials["ratio"] is None:
-        return superpose(model, exact_dim(model), seed)
-    return superpose(model, max(1, round(model.d_model / number("ratio", dials["ratio"], above=0))), seed)
+    return case.superposed(model, dials["ratio"], seed)
 
 
 def _softened(model: CompiledModel, case: Case, seed: int, dials: Mapping[str, Any]) -> Any:

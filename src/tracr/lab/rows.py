@@ -17,7 +17,7 @@ from tracr.lab.methods import Method
 from tracr.lab.one_case import Case
 from tracr.lab.selecting import named_case
 from tracr.lab.subjects import Subject, subject
-from tracr.lab.track import EDGES, VARIABLES
+from tracr.lab.track import EDGES, FEATURES, VARIABLES
 
 __all__ = [
     "COLUMNS",
@@ -47,10 +47,11 @@ class Conditions:
     """What all rows of a table have in common: the pairs, and the truth that is asked for.
 
     Args:
-        pairs: the number of pairs of each case; in the track "variables", of interchanges for scores, per variable.
+        pairs: the number of pairs of each case; in the track "variables", of interchanges for scores, per variable; in
+            the track "features", of interventions for scores, per feature.
         pairs_seed: the seed of the pairs; `None`: the seed of the row.
-        ablation: the ablation of the truth; the track "variables" does not use it.
-        granularity: the granularity of the truth and of the scores; the track "variables" does not use it.
+        ablation: the ablation of the truth; only the track "edges" uses it.
+        granularity: the granularity of the truth and of the scores; only the track "edges" uses it.
         track: what a method is asked for.
     """
 
@@ -109,9 +110,14 @@ def run_subject(task: SubjectRuns) -> list[Row]:
 
 def _prepared(task: SubjectRuns) -> TrackRows:
     from tracr.lab.edge_rows import EdgeRows  # they import this module
+    from tracr.lab.features.feature_rows import FeatureRows
     from tracr.lab.variables.variable_rows import VariableRows
 
-    makers: dict[str, Callable[[SubjectRuns], TrackRows]] = {EDGES.name: EdgeRows, VARIABLES.name: VariableRows}
+    makers: dict[str, Callable[[SubjectRuns], TrackRows]] = {
+        EDGES.name: EdgeRows,
+        VARIABLES.name: VariableRows,
+        FEATURES.name: FeatureRows,
+    }
     return makers[task.conditions.track](task)
 
 

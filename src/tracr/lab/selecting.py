@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from tracr import zoo
 from tracr.errors import UnknownName
 from tracr.lab.catalogue import case, cases
+from tracr.lab.features.feature_case import FEATURES, named_feature_case
 from tracr.lab.fresh import private
 from tracr.lab.one_case import Case
 from tracr.spelling import did_you_mean
@@ -45,11 +46,14 @@ def _drawn(seed: int, count: int) -> list[Case]:
 
 
 def named_case(name: str) -> Case:
-    """The case of a name: a program of the zoo at its default size, or `private-SEED-NUMBER`.
+    """The case of a name: a program of the zoo at its default size, `private-SEED-NUMBER`, or `features:DIAL=VALUE`.
 
     >>> named_case("private-7-1").name
     'private-7-1'
     """
+    drawn = named_feature_case(name)
+    if drawn is not None:
+        return drawn
     found = PRIVATE.fullmatch(name)
     if found:
         seed, place = map(int, found.groups())
@@ -60,8 +64,8 @@ def named_case(name: str) -> Case:
 def select_cases(words: Iterable[str]) -> list[Case]:
     """The cases that words choose, each once.
 
-    A word is the name of a case, a tag of the zoo, `core`, `all`, `private:SEED:COUNT` (by default 8 cases), or the
-    name `private-SEED-NUMBER` of one of them.
+    A word is the name of a case, a tag of the zoo, `core`, `all`, `private:SEED:COUNT` (by default 8 cases), the name
+    `private-SEED-NUMBER` of one of them, or `features` with dials (`features:density=0.02`).
 
     >>> [one.name for one in select_cases(["hist", "automata"])]
     ['hist', 'rule_110', 'rule_90_twice']
@@ -80,7 +84,7 @@ def _selected(word: str) -> list[Case]:
         return cases()
     if word == "core":
         return [case(name) for name in CORE]
-    if word in zoo.ENTRIES or PRIVATE.fullmatch(word):
+    if word in zoo.ENTRIES or word.partition(":")[0] == FEATURES or PRIVATE.fullmatch(word):
         return [named_case(word)]
     if word in zoo.tags():
         return cases(word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["EDGES", "TRACKS", "VARIABLES", "Track"]
+__all__ = ["EDGES", "FEATURES", "TRACKS", "VARIABLES", "Track"]
 
 Columns = Mapping[str, str | list[str]]
 SUBJECT: Columns = {
@@ -91,5 +91,22 @@ VARIABLES = Track(
         "control_decoding": "float64",
     },
 )
-TRACKS = {track.name: track for track in (EDGES, VARIABLES)}
+_BESIDE = ("f1", "cosine", "firing", "causal")
+FEATURES = Track(
+    "features",
+    "which features does the stream hold at a place? A dictionary of directions, with the codes of activations",
+    (*_BESIDE, "precision", "recall", "absorption", "splitting", "variance"),
+    {
+        **SUBJECT,
+        "place": "string",
+        "features": "int64",
+        "dimensions": "int64",
+        "atoms": "int64",
+        "right_answers": "float64",
+        **dict.fromkeys((*_BESIDE, "precision", "recall", "absorption", "splitting", "variance"), "float64"),
+        **{f"{other}_{name}": "float64" for other in ("control", "null", "ceiling") for name in _BESIDE},
+        **COST,
+    },
+)
+TRACKS = {track.name: track for track in (EDGES, VARIABLES, FEATURES)}
 """All tracks, by name."""

@@ -12,13 +12,16 @@ html_pieces.py        its tables and texts; plots.py, panels.py: its plots
 case_pages.py         a case on the page; circuit_drawing.py: its circuit as SVG
 figures.py            publication figures (matplotlib)
 saved_report.py       reports as files
-variables_report.py   `VariablesReport`, that of the track "variables"; variable_table.py: its rows
+variables_report.py   `VariablesReport`, that of the track "variables"; features_report.py: `FeaturesReport`, that of
+                      the track "features" (feature_tables.py: its tables); track_table.py, track_page.py: their rows,
+                      their pages
 """
 
 from __future__ import annotations
 
+from tracr.lab.reporting.features_report import FeaturesReport
 from tracr.lab.reporting.lab_report import LabReport, report
 from tracr.lab.reporting.tables import ReportTable
 from tracr.lab.reporting.variables_report import VariablesReport
 
-__all__ = ["LabReport", "ReportTable", "VariablesReport", "report"]
+__all__ = ["FeaturesReport", "LabReport", "ReportTable", "VariablesReport", "report"]

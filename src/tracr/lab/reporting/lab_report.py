@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 from tracr.arguments import text
 from tracr.errors import FormatError
 from tracr.lab.leaderboard import Standing, iterate_results
+from tracr.lab.reporting.features_report import FEATURES_TITLE, FeaturesReport
 from tracr.lab.reporting.figures import figure_makers
 from tracr.lab.reporting.html_pieces import html_table
 from tracr.lab.reporting.page import page_html
 from tracr.lab.reporting.results_table import ResultTable, result_table
 from tracr.lab.reporting.saved_report import DrawnFigures, SavedReport
 from tracr.lab.reporting.tables import Findings, ReportTable, report_tables
-from tracr.lab.reporting.variable_table import variable_table
+from tracr.lab.reporting.track_table import track_table
 from tracr.lab.reporting.variables_report import VARIABLES_TITLE, VariablesReport
-from tracr.lab.track import VARIABLES
+from tracr.lab.track import FEATURES, VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,7 +87,7 @@ class LabReport(SavedReport):
 
 def report(
     results: str | Path | Iterable[Mapping[str, Any]], *, title: str | None = None, notes: str | None = None
-) -> LabReport | VariablesReport:
+) -> LabReport | VariablesReport | FeaturesReport:
     """A report of the results of a run, of the kind of its track.
 
     Args:
@@ -104,8 +105,11 @@ def report(
         rows = iter(results)
     first = next(rows, None)
     given = itertools.chain([] if first is None else [first], rows)
-    if isinstance(first, Mapping) and first.get("track") == VARIABLES.name:
-        return VariablesReport(variable_table(given), text("title", title or VARIABLES_TITLE), notes or "")
+    track = first.get("track") if isinstance(first, Mapping) else None
+    if track == VARIABLES.name:
+        return VariablesReport(track_table(given, VARIABLES), text("title", title or VARIABLES_TITLE), notes or "")
+    if track == FEATURES.name:
+        return FeaturesReport(track_table(given, FEATURES), text("title", title or FEATURES_TITLE), notes or "")
     return LabReport(result_table(given), text("title", TITLE if title is None else title), notes or "")
 
 

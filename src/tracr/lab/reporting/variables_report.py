@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +12,13 @@ import numpy as np
 
 from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
 from tracr.lab.leaderboard import Standing
-from tracr.lab.reporting.html_pieces import escaped, html_table, listed, notes_html, paragraph, shown_table
-from tracr.lab.reporting.page import PAGE, case_filter, filters, page_file
+from tracr.lab.reporting.html_pieces import html_table, listed, notes_html, paragraph, shown_table
+from tracr.lab.reporting.page import case_filter, filters
 from tracr.lab.reporting.saved_report import SavedReport
 from tracr.lab.reporting.tables import ReportTable
-from tracr.lab.reporting.variable_table import VariableRow, VariableTable
+from tracr.lab.reporting.track_page import left_out_table, track_page
+from tracr.lab.reporting.track_table import TrackRow, TrackTable
 from tracr.lab.track import VARIABLES
-from tracr.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +57,7 @@ def verdict(control: Estimate | None) -> str:
 class VariablesReport(SavedReport):
     """A report of a run: `tables` and a page, as `LabReport`; it has no figures."""
 
-    table: VariableTable = field(repr=False)
+    table: TrackTable = field(repr=False)
     title: str = VARIABLES_TITLE
     notes: str = field(default="", repr=False)
 
@@ -69,7 +68,7 @@ class VariablesReport(SavedReport):
     @cached_property
     def tables(self) -> Mapping[str, ReportTable]:
         """All tables by name: leaderboard, control, variables, left_out."""
-        made = (_leaderboard(self.table), _control(self.table), _variables(self.table), _left_out(self.table))
+        made = (_leaderboard(self.table), _control(self.table), _variables(self.table), left_out_table(self.table))
         return {one.name: one for one in made}
 
     def leaderboard(self) -> list[Standing]:
@@ -96,33 +95,14 @@ class VariablesReport(SavedReport):
             "What it means, and what it does not": [notes_html(self.notes), listed(LIMITS)],
             "What was left out": [shown_table(self.tables["left_out"])],
         }
-        return _page(self.title, parts, table)
+        return track_page(self.title, parts, table, VARIABLES)
 
     def _repr_html_(self) -> str:
         """The leaderboard, for notebooks."""
         return html_table(self.tables["leaderboard"])
 
 
-def _page(title: str, parts: Mapping[str, list[str]], table: VariableTable) -> str:
-    names = {heading: f"part-{number}" for number, heading in enumerate(parts)}
-    main = "\n".join(
-        f'<section id="{names[heading]}" aria-labelledby="{names[heading]}-title"><h2 id="{names[heading]}-title">'
-        f"{heading}</h2>{''.join(body)}</section>"
-        for heading, body in parts.items()
-    )
-    data = {"methods": table.methods, "realisations": table.realisations, "scores": list(VARIABLES.scores), "cases": {}}
-    return PAGE.format(
-        title=escaped(title),
-        style=page_file("page.css"),
-        contents="".join(f'<a href="#{name}">{heading}</a>' for heading, name in names.items()),
-        main=main,
-        version=escaped(__version__),
-        data=json.dumps(data).replace("<", "\\u003c"),
-        script=page_file("page.js"),
-    )
-
-
-def about_control(table: VariableTable) -> list[str]:
+def about_control(table: TrackTable) -> list[str]:
     """Which methods pass the control, and on which realisations."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for (realisation, method), one in table.standings.items():
@@ -130,7 +110,7 @@ def about_control(table: VariableTable) -> list[str]:
     return [f"{method}: {word} on {', '.join(places)}." for (method, word), places in found.items()]
 
 
-def _leaderboard(table: VariableTable) -> ReportTable:
+def _leaderboard(table: TrackTable) -> ReportTable:
     rows = [
         (*key, *(one.scores[name] for name in VARIABLES.scores), one.seconds) for key, one in table.standings.items()
     ]
@@ -143,7 +123,7 @@ def _leaderboard(table: VariableTable) -> ReportTable:
     )
 
 
-def _control(table: VariableTable) -> ReportTable:
+def _control(table: TrackTable) -> ReportTable:
     """Interchange accuracy for the program and for the control, on the same subjects."""
     rows = []
     for (realisation, method), one in table.standings.items():
@@ -164,8 +144,8 @@ def _control(table: VariableTable) -> ReportTable:
     )
 
 
-def _variables(table: VariableTable) -> ReportTable:
-    groups: dict[tuple[str, str, str, str], list[tuple[VariableRow, int]]] = defaultdict(list)
+def _variables(table: TrackTable) -> ReportTable:
+    groups: dict[tuple[str, str, str, str], list[tuple[TrackRow, int]]] = defaultdict(list)
     for row in table.rows:
         for number, name in enumerate(row.given["variables"] or () if row.scored else ()):
             groups[row.case, name, row.realisation, row.method].append((row, number))
@@ -194,22 +174,4 @@ def _variables(table: VariableTable) -> ReportTable:
             "angle",
         ),
         tuple(rows),
-    )
-
-
-def _left_out(table: VariableTable) -> ReportTable:
-    groups = Counter(
-        (row.realisation, row.method, row.given["error"] or "not admitted") for row in table.rows if not row.scored
-    )
-    undefined = [
-        (*key, f"{name} undefined", number)
-        for key, one in table.standings.items()
-        for name, number in one.undefined.items()
-        if number
-    ]
-    return ReportTable(
-        "left_out",
-        "Rows that failed or are of models that were refused, with the error; and undefined scores.",
-        ("realisation", "method", "what", "rows"),
-        (*((*key, number) for key, number in groups.items()), *undefined),
     )

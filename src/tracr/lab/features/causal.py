@@ -1,0 +1,152 @@
+"""Causal recovery: does the model act as the program says if a found feature is set?
+
+An intervention flips one feature at one token. The program's answer with the feature set (`set=`) is the truth; only
+flips that change it are asked for. In the model, the stream at the place is moved along the atom of the feature: as far
+as activations differ along it, on average, between training tokens where the feature fires and others; in the opposite
+direction to clear the feature. The rest of the model runs on, and the answer must be the program's. An atom that does
+nothing scores 0.
+
+At the place "pre" answers of all tokens count. Later a head has already copied the feature, so that only the answer at
+the token itself counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.lab.features.feature_case import PLACES, FeatureCase
+from tracr.lab.features.found import FoundDictionary
+from tracr.lab.features.questions import FeatureData, FeatureTruth, feature_case_of
+from tracr.lab.features.scoring import Matches
+from tracr.lab.methods.passes import model_of
+from tracr.lab.variables.network import stream_network
+from tracr.values import Value
+
+__all__ = ["Flips", "causal_recovery", "drawn_flips"]
+
+Array = NDArray[Any]
+MOST = 48  # features that are asked for
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """Interventions on features.
+
+    Args:
+        feature: the number of the feature that is flipped.
+        inputs: the input of each intervention.
+        token: the position of the token, from 0.
+        on: whether the feature is set rather than cleared.
+        answers: the program's answers, as codes [intervention, token].
+        counted: which answers count [intervention, token].
+    """
+
+    feature: NDArray[np.intp]
+    inputs: list[list[Value]]
+    token: NDArray[np.intp]
+    on: NDArray[np.bool_]
+    answers: Array
+    counted: NDArray[np.bool_]
+
+
+def drawn_flips(subject: Any, data: FeatureData, truth: FeatureTruth, pairs: int, seed: int) -> Flips:
+    """Up to `pairs` interventions for each of up to 48 features, on tokens where the program's answer changes.
+
+    Half of them set the feature and half clear it, if there are enough of both. The answers are those of `set=`, which
+    a test compares.
+    """
+    case = feature_case_of(subject)
+    rng = np.random.default_rng([seed, 3])
+    flags = case.program.flags(data.inputs)
+    usual = flags["hits"] @ case.program.importance
+    parts = []
+    for feature in sorted(rng.permutation(len(truth.names))[:MOST].tolist()):
+        answers = _flipped(case, flags, truth.names[feature])
+        changes = np.flatnonzero((answers[0] != usual).ravel())
+        fires = truth.fires[changes, feature]
+        halves = [rng.permutation(changes[fires == state])[: -(-pairs // 2)] for state in (True, False)]
+        rows = np.concatenate(halves)
+        parts.append((np.full(len(rows), feature), rows, ~truth.fires[rows, feature], _answers(answers, usual, rows)))
+    feature, rows, on, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
+    at = rows % case.length
+    here = np.arange(case.length) == at[:, None]
+    counted = np.ones_like(here) if case.dials.place == "pre" else here
+    inputs = [data.inputs[row] for row in (rows // case.length).tolist()]
+    return Flips(feature, inputs, at, on, _coded(case, answers), counted)
+
+
+def _flipped(case: FeatureCase, flags: dict[str, NDArray[np.bool_]], name: str) -> tuple[Array, Array]:
+    """The answers [input, token] at a token if a feature is flipped there, and at the next token."""
+    program = case.program
+    kind, number = _split(name)
+    own, before = flags["own"].copy(), flags["before"].copy()
+    if kind == program.hits:
+        hits = flags["hits"].copy()
+        hits[..., number] ^= True
+        return hits @ program.importance, flags["hits"] @ program.importance
+    (own if kind == "own" else before)[..., number] ^= True
+    here = program.hits_of(own, before if kind == "before" else flags["before"]) @ program.importance
+    if kind == "before" or case.dials.place != "pre":
+        return here, flags["hits"] @ program.importance
+    copied = flags["before"].copy()
+    copied[:, 1:, number] ^= True  # what the head copies to the next token
+    return here, program.hits_of(flags["own"], copied) @ program.importance
+
+
+def _split(name: str) -> tuple[str, int]:
+    """The kind and the number of a feature.
+
+    >>> _split("before12")
+    ('before', 12)
+    """
+    kind = name.rstrip("0123456789")
+    return kind, int(name[len(kind) :])
+
+
+def _answers(answers: tuple[Array, Array], usual: Array, rows: Array) -> Array:
+    """The answers [intervention, token]: as usual, but for the token of the flip and the next one."""
+    length = usual.shape[1]
+    number, at = rows // length, rows % length
+    found = usual[number].copy()
+    found[np.arange(len(rows)), at] = answers[0][number, at]
+    inside = at + 1 < length
+    found[inside, at[inside] + 1] = answers[1][number[inside], at[inside] + 1]
+    return found
+
+
+def _coded(case: FeatureCase, answers: Array) -> Array:
+    """Answers as codes of the output's values."""
+    values = case.model.outputs[0].domain.numbers  # type: ignore[union-attr]
+    return np.searchsorted(values, answers)
+
+
+def causal_recovery(
+    subject: Any, found: FoundDictionary, matches: Matches, training: FeatureData, truth: FeatureTruth, flips: Flips
+) -> float | None:
+    """The share of interventions that the model answers as the program; `None` if there are none.
+
+    `truth` is that of the training tokens.
+    """
+    if not len(flips.feature):
+        return None
+    case, model, network = feature_case_of(subject), model_of(subject), stream_network(subject)
+    moves = {one: _move(found, int(matches.atom[one]), training, truth, one) for one in set(flips.feature.tolist())}
+    place = PLACES["post"] if case.dials.place == "mlp" else case.place
+    stream = network.streams(model.encode(flips.inputs))[place].copy()
+    move = np.array([moves[one] for one in flips.feature.tolist()])
+    stream[np.arange(len(stream)), flips.token + 1] += np.where(flips.on, 1, -1)[:, None] * move
+    answers = subject.outputs[0].codes(network.logits_from(place, stream))[:, 1:]
+    return float(((answers == flips.answers) | ~flips.counted).all(axis=1).mean())
+
+
+def _move(found: FoundDictionary, atom: int, training: FeatureData, truth: FeatureTruth, feature: int) -> Array:
+    """The part along an atom of the difference between mean activations where a feature fires and where it does not."""
+    fires = truth.fires[:, feature]
+    if atom < 0 or not fires.any() or fires.all():
+        return np.zeros(found.atoms.shape[1])
+    difference = training.activations[fires].mean(axis=0) - training.activations[~fires].mean(axis=0)
+    return np.asarray(difference @ found.directions[atom] * found.directions[atom])

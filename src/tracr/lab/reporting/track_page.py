@@ -1,0 +1,55 @@
+"""The page of a track other than "edges", and its table of what was left out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+
+from tracr.lab.reporting.html_pieces import escaped
+from tracr.lab.reporting.page import PAGE, page_file
+from tracr.lab.reporting.tables import ReportTable
+from tracr.lab.reporting.track_table import TrackTable
+from tracr.lab.track import Track
+from tracr.version import __version__
+
+__all__ = ["left_out_table", "track_page"]
+
+
+def track_page(title: str, parts: Mapping[str, list[str]], table: TrackTable, track: Track) -> str:
+    """The page with these parts, by their headings."""
+    names = {heading: f"part-{number}" for number, heading in enumerate(parts)}
+    main = "\n".join(
+        f'<section id="{names[heading]}" aria-labelledby="{names[heading]}-title"><h2 id="{names[heading]}-title">'
+        f"{heading}</h2>{''.join(body)}</section>"
+        for heading, body in parts.items()
+    )
+    data = {"methods": table.methods, "realisations": table.realisations, "scores": list(track.scores), "cases": {}}
+    return PAGE.format(
+        title=escaped(title),
+        style=page_file("page.css"),
+        contents="".join(f'<a href="#{name}">{heading}</a>' for heading, name in names.items()),
+        main=main,
+        version=escaped(__version__),
+        data=json.dumps(data).replace("<", "\\u003c"),
+        script=page_file("page.js"),
+    )
+
+
+def left_out_table(table: TrackTable) -> ReportTable:
+    """What does not count for the scores, and why."""
+    groups = Counter(
+        (row.realisation, row.method, row.given["error"] or "not admitted") for row in table.rows if not row.scored
+    )
+    undefined = [
+        (*key, f"{name} undefined", number)
+        for key, one in table.standings.items()
+        for name, number in one.undefined.items()
+        if number
+    ]
+    return ReportTable(
+        "left_out",
+        "Rows that failed or are of models that were refused, with the error; and undefined scores.",
+        ("realisation", "method", "what", "rows"),
+        (*((*key, number) for key, number in groups.items()), *undefined),
+    )
