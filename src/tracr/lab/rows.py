@@ -17,7 +17,7 @@ from tracr.lab.methods import Method
 from tracr.lab.one_case import Case
 from tracr.lab.selecting import named_case
 from tracr.lab.subjects import Subject, subject
-from tracr.lab.track import EDGES, FEATURES, VARIABLES
+from tracr.lab.track import EDGES, EXPLANATIONS, FEATURES, PREDICTIONS, VARIABLES
 
 __all__ = [
     "COLUMNS",
@@ -48,7 +48,7 @@ class Conditions:
 
     Args:
         pairs: the number of pairs of each case; in the track "variables", of interchanges for scores, per variable; in
-            the track "features", of interventions for scores, per feature.
+            the track "features", of interventions for scores, per feature; in the track "predictions", of questions.
         pairs_seed: the seed of the pairs; `None`: the seed of the row.
         ablation: the ablation of the truth; only the track "edges" uses it.
         granularity: the granularity of the truth and of the scores; only the track "edges" uses it.
@@ -110,13 +110,17 @@ def run_subject(task: SubjectRuns) -> list[Row]:
 
 def _prepared(task: SubjectRuns) -> TrackRows:
     from tracr.lab.edge_rows import EdgeRows  # they import this module
+    from tracr.lab.explained.explanation_rows import ExplanationRows
     from tracr.lab.features.feature_rows import FeatureRows
+    from tracr.lab.predicted.prediction_rows import PredictionRows
     from tracr.lab.variables.variable_rows import VariableRows
 
     makers: dict[str, Callable[[SubjectRuns], TrackRows]] = {
         EDGES.name: EdgeRows,
         VARIABLES.name: VariableRows,
         FEATURES.name: FeatureRows,
+        EXPLANATIONS.name: ExplanationRows,
+        PREDICTIONS.name: PredictionRows,
     }
     return makers[task.conditions.track](task)
 

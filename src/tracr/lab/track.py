@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["EDGES", "FEATURES", "TRACKS", "VARIABLES", "Track"]
+__all__ = ["EDGES", "EXPLANATIONS", "FEATURES", "PREDICTIONS", "TRACKS", "VARIABLES", "Track"]
 
 Columns = Mapping[str, str | list[str]]
 SUBJECT: Columns = {
@@ -108,5 +108,35 @@ FEATURES = Track(
         **COST,
     },
 )
-TRACKS = {track.name: track for track in (EDGES, VARIABLES, FEATURES)}
+EXPLANATIONS = Track(
+    "explanations",
+    "what does each component do? Its roles",
+    ("accuracy", "above_chance", "exact", "chance"),
+    {
+        **SUBJECT,
+        **dict.fromkeys(("accuracy", "above_chance", "exact", "chance"), "float64"),
+        "answered": "int64",
+        **COST,
+        "components": ["string"],
+        "by_component": ["float64"],
+        "roles": ["string"],
+        "role_true": ["int64"],
+        "role_answered": ["int64"],
+        "role_right": ["int64"],
+    },
+)
+PREDICTIONS = Track(
+    "predictions",
+    "what is the answer under an intervention? An answer to every question",
+    ("where_it_matters", "overall", "set", "patch"),
+    {
+        **SUBJECT,
+        **dict.fromkeys(("where_it_matters", "overall", "set", "patch"), "float64"),
+        "questions": "int64",
+        "mattering": "int64",
+        "answered": "int64",
+        **COST,
+    },
+)
+TRACKS = {track.name: track for track in (EDGES, VARIABLES, FEATURES, EXPLANATIONS, PREDICTIONS)}
 """All tracks, by name."""

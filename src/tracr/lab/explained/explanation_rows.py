@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ExplanationRows"]
 
 Row = dict[str, Any]
+PARTS = ("true", "answered", "right")  # of the counts of a role
 
 
 class ExplanationRows:
@@ -49,6 +50,3 @@ class ExplanationRows:
             "backward_passes": made.backwards,
             "seconds": made.seconds,
         }
-
-
-PARTS = ("true", "answered", "right")

@@ -5,5 +5,6 @@ setting_questions.py  interventions that set a variable of the program, with tru
 patch_questions.py    interventions that patch an edge, with true answers
 predicting.py         `predictions`: draws questions, writes them, reads answers
 prediction_scores.py  the scores of answers
+prediction_methods.py methods of the track; prediction_rows.py: rows of its table
 baselines.py          answers to compare with: the program, a found circuit, no change
 """

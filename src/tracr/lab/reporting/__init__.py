@@ -13,15 +13,17 @@ case_pages.py         a case on the page; circuit_drawing.py: its circuit as SVG
 figures.py            publication figures (matplotlib)
 saved_report.py       reports as files
 variables_report.py   `VariablesReport`, that of the track "variables"; features_report.py: `FeaturesReport`, that of
-                      the track "features" (feature_tables.py: its tables); track_table.py, track_page.py: their rows,
+                      the track "features" (feature_tables.py: its tables); answers_report.py: `AnswersReport`, that of
+                      explanations and predictions; track_table.py, track_page.py: their rows,
                       their pages
 """
 
 from __future__ import annotations
 
+from tracr.lab.reporting.answers_report import AnswersReport
 from tracr.lab.reporting.features_report import FeaturesReport
 from tracr.lab.reporting.lab_report import LabReport, report
 from tracr.lab.reporting.tables import ReportTable
 from tracr.lab.reporting.variables_report import VariablesReport
 
-__all__ = ["FeaturesReport", "LabReport", "ReportTable", "VariablesReport", "report"]
+__all__ = ["AnswersReport", "FeaturesReport", "LabReport", "ReportTable", "VariablesReport", "report"]

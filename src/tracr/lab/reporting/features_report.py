@@ -19,11 +19,11 @@ from tracr.lab.reporting.feature_tables import (
 )
 from tracr.lab.reporting.html_pieces import escaped, html_table, listed, notes_html, paragraph, shown_table
 from tracr.lab.reporting.page import filters
-from tracr.lab.reporting.plots import interval_panel, limits_of, line_panel, scatter_plot
+from tracr.lab.reporting.plots import line_panel, scatter_plot
 from tracr.lab.reporting.saved_report import SavedReport
 from tracr.lab.reporting.sentences import estimate_text
 from tracr.lab.reporting.tables import ReportTable
-from tracr.lab.reporting.track_page import left_out_table, track_page
+from tracr.lab.reporting.track_page import left_out_table, score_panels, track_page
 from tracr.lab.reporting.track_table import TrackTable
 from tracr.lab.track import FEATURES
 
@@ -82,7 +82,7 @@ class FeaturesReport(SavedReport):
         ]
         parts = {
             "Leaderboard": [paragraph(about), filters(table), shown_table(self.tables["leaderboard"])],
-            "Scores": panels(table),
+            "Scores": score_panels(table, SHOWN),
             "Control, null and ceiling": [listed(above_null(table)), shown_table(self.tables["beside"])],
             "By the dials of cases": [*dial_panels(table), shown_table(self.tables["dials"])],
             "Does a dictionary that reconstructs well find the features?": [
@@ -105,26 +105,6 @@ def above_null(table: TrackTable) -> list[str]:
     for (realisation, method), cell in table.cells.items():
         lead = mean_of(cell, "f1", "null_f1")
         found.append(f"{method} on {realisation}: F1 minus that of as many random atoms {estimate_text(lead)}.")
-    return found
-
-
-def panels(table: TrackTable) -> list[str]:
-    """A plot of each main score on each realisation."""
-    found = []
-    for score in SHOWN:
-        limits = limits_of(one.scores[score] for one in table.standings.values())
-        plots = []
-        for realisation in table.realisations:
-            items = [
-                (method, table.standings[realisation, method].scores[score])
-                for method in table.methods
-                if (realisation, method) in table.standings
-            ]
-            plots.append(
-                f'<figure data-realisation="{escaped(realisation)}"><figcaption>{escaped(realisation)}</figcaption>'
-                f"{interval_panel(f'{score} on {realisation}', items, limits)}</figure>"
-            )
-        found.append(f'<div class="panels"><h3>{score}</h3>{"".join(plots)}</div>')
     return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tracr.arguments import text
 from tracr.errors import FormatError
 from tracr.lab.leaderboard import Standing, iterate_results
+from tracr.lab.reporting.answers_report import ANSWERS_TITLES, AnswersReport
 from tracr.lab.reporting.features_report import FEATURES_TITLE, FeaturesReport
 from tracr.lab.reporting.figures import figure_makers
 from tracr.lab.reporting.html_pieces import html_table
@@ -21,7 +22,7 @@ from tracr.lab.reporting.saved_report import DrawnFigures, SavedReport
 from tracr.lab.reporting.tables import Findings, ReportTable, report_tables
 from tracr.lab.reporting.track_table import track_table
 from tracr.lab.reporting.variables_report import VARIABLES_TITLE, VariablesReport
-from tracr.lab.track import FEATURES, VARIABLES
+from tracr.lab.track import FEATURES, TRACKS, VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +88,7 @@ class LabReport(SavedReport):
 
 def report(
     results: str | Path | Iterable[Mapping[str, Any]], *, title: str | None = None, notes: str | None = None
-) -> LabReport | VariablesReport | FeaturesReport:
+) -> LabReport | VariablesReport | FeaturesReport | AnswersReport:
     """A report of the results of a run, of the kind of its track.
 
     Args:
@@ -110,6 +111,11 @@ def report(
         return VariablesReport(track_table(given, VARIABLES), text("title", title or VARIABLES_TITLE), notes or "")
     if track == FEATURES.name:
         return FeaturesReport(track_table(given, FEATURES), text("title", title or FEATURES_TITLE), notes or "")
+    if track in ANSWERS_TITLES:
+        asked = TRACKS[track]
+        return AnswersReport(
+            track_table(given, asked), asked, text("title", title or ANSWERS_TITLES[track]), notes or ""
+        )
     return LabReport(result_table(given), text("title", TITLE if title is None else title), notes or "")
 
 

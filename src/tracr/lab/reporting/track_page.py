@@ -1,19 +1,20 @@
-"""The page of a track other than "edges", and its table of what was left out."""
+"""The page of a track other than "edges": its frame, plots of scores, and the table of what was left out."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tracr.lab.reporting.html_pieces import escaped
 from tracr.lab.reporting.page import PAGE, page_file
+from tracr.lab.reporting.plots import interval_panel, limits_of
 from tracr.lab.reporting.tables import ReportTable
 from tracr.lab.reporting.track_table import TrackTable
 from tracr.lab.track import Track
 from tracr.version import __version__
 
-__all__ = ["left_out_table", "track_page"]
+__all__ = ["left_out_table", "score_panels", "track_page"]
 
 
 def track_page(title: str, parts: Mapping[str, list[str]], table: TrackTable, track: Track) -> str:
@@ -34,6 +35,26 @@ def track_page(title: str, parts: Mapping[str, list[str]], table: TrackTable, tr
         data=json.dumps(data).replace("<", "\\u003c"),
         script=page_file("page.js"),
     )
+
+
+def score_panels(table: TrackTable, scores: Iterable[str]) -> list[str]:
+    """A plot of each of these scores on each realisation."""
+    found = []
+    for score in scores:
+        limits = limits_of(one.scores[score] for one in table.standings.values())
+        plots = []
+        for realisation in table.realisations:
+            items = [
+                (method, table.standings[realisation, method].scores[score])
+                for method in table.methods
+                if (realisation, method) in table.standings
+            ]
+            plots.append(
+                f'<figure data-realisation="{escaped(realisation)}"><figcaption>{escaped(realisation)}</figcaption>'
+                f"{interval_panel(f'{score} on {realisation}', items, limits)}</figure>"
+            )
+        found.append(f'<div class="panels"><h3>{score.replace("_", " ")}</h3>{"".join(plots)}</div>')
+    return found
 
 
 def left_out_table(table: TrackTable) -> ReportTable:
