@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tracr.compiler.frontend.infer import infer
@@ -49,45 +52,85 @@ class Candidate:
     outcome: Outcome | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class _Tabulated:
+    """A drawn program with its tables."""
+
+    record: Record
+    program: SOp
+    traced: TracedGraph
+    inferred: Inferred
+
+
 def draw(task: DrawTask) -> list[Candidate]:
-    """The candidates of a task."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TracrWarning)
-        return [_candidate(task, number) for number in range(task.start, task.start + CHUNK)]
+    """The candidates of a task.
 
-
-def _candidate(task: DrawTask, number: int) -> Candidate:
-    """The program of a seed as a record without a number.
-
-    Its model is made only if it is needed: not if this process drew a program of the same meaning before.
+    Each step is done for all candidates before the next one, which uses the processor's caches better; collecting
+    garbage waits until the end.
     """
-    controls, program = task.controls, task.controls.program((task.seed, number))
+    with warnings.catch_warnings(), _without_collection():
+        warnings.simplefilter("ignore", TracrWarning)
+        numbers = range(task.start, task.start + CHUNK)
+        drawn = [task.controls.program((task.seed, number)) for number in numbers]
+        tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
+        models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
+        return [_candidate(task, one, made) for one, made in zip(tabulated, models, strict=True)]
+
+
+def _tabulated(task: DrawTask, number: int, program: SOp) -> _Tabulated | Record:
+    """A program with its tables and its record, which has no number yet; only the record if it is refused."""
     source, placed = with_lines(program)
-    record = Record(
-        None, (task.seed, number), controls, source, size_of(program), _kinds(program), None, bounds=task.bounds
-    )
+    seed = task.seed, number
+    record = Record(None, seed, task.controls, source, size_of(program), _kinds(program), None, bounds=task.bounds)
     try:
         traced = trace({"output": placed})
-        inferred = infer(traced, controls.options(LEVEL))
-        record = replace(record, meaning=meaning(inferred))
+        inferred = infer(traced, task.controls.options(LEVEL))
+        return _Tabulated(replace(record, meaning=meaning(inferred)), placed, traced, inferred)
     except TracrError as error:
-        return Candidate(replace(record, refused=Refusal.of(error)))
+        return replace(record, refused=Refusal.of(error))
+
+
+def _made(task: DrawTask, one: _Tabulated) -> CompiledModel | Exception | None:
+    """The model of a program, or why there is none; `None` if it is not needed.
+
+    It is not needed if this process drew a program of the same meaning before: only the first one is kept.
+    """
+    record = one.record
     assert record.meaning is not None
-    first = _first(task.seed, controls, task.bounds)
+    first, number = _first(task.seed, task.controls, task.bounds), record.seed[1]
+    level = task.bounds.level if task.bounds else task.settings.level if task.settings else None
     if first.get(record.meaning, number) < number:
-        return Candidate(record)
-    made: CompiledModel | Exception | None = None
-    if task.bounds is not None:
-        made = _model(placed, traced, inferred, task.bounds.level)
+        return None
+    made = None if level is None else _model(one, level)
+    if task.bounds is None or made is None or _refused(made, task.bounds) is None:
+        first[record.meaning] = number
+    return made
+
+
+def _candidate(task: DrawTask, one: _Tabulated | Record, made: CompiledModel | Exception | None) -> Candidate:
+    if isinstance(one, Record):
+        return Candidate(one)
+    if made is not None and task.bounds is not None:
         refused = _refused(made, task.bounds)
         if refused is not None:
-            return Candidate(replace(record, meaning=None, refused=refused))
-    first[record.meaning] = number
-    if task.settings is None:
-        return Candidate(record)
-    if made is None or (task.bounds is not None and task.bounds.level != task.settings.level):
-        made = _model(placed, traced, inferred, task.settings.level)
-    return Candidate(record, outcome_of(record, made, task.settings))
+            return Candidate(replace(one.record, meaning=None, refused=refused))
+        if task.settings is not None and task.settings.level != task.bounds.level:
+            made = _model(one, task.settings.level)
+    if made is None or task.settings is None:
+        return Candidate(one.record)
+    return Candidate(one.record, outcome_of(one.record, made, task.settings))
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Leave cyclic garbage until the end of a block."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _refused(made: CompiledModel | Exception, bounds: Bounds) -> Refusal | None:
@@ -98,12 +141,12 @@ def _refused(made: CompiledModel | Exception, bounds: Bounds) -> Refusal | None:
     return Refusal(OVER, excess, "allow larger models, or draw smaller programs") if excess else None
 
 
-def _model(placed: SOp, traced: TracedGraph, inferred: Inferred, level: int) -> CompiledModel | Exception:
+def _model(one: _Tabulated, level: int) -> CompiledModel | Exception:
     """The model of a program, or why there is none; the tables of `LEVEL` are not made again."""
     if level != LEVEL:
-        return compiled(placed, replace(inferred.options, level=level))
+        return compiled(one.program, one.record.controls.options(level))
     try:
-        return CompiledModel(compile_inferred({"output": placed}, traced, inferred))
+        return CompiledModel(compile_inferred({"output": one.program}, one.traced, one.inferred))
     except Exception as error:
         return error
 
