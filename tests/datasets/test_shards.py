@@ -16,7 +16,7 @@ from tests.agreement import compile_quietly
 from tests.datasets.killing import content, kill_when, run
 from tracr.datasets import Controls, Record, read_programs, sample, write_programs
 from tracr.datasets.building import build_shards, outcomes
-from tracr.datasets.shards import Settings
+from tracr.datasets.settings import Settings
 from tracr.datasets.stored import read_models, read_sidecar
 from tracr.ir.options import LEVELS
 from tracr.rasp.generate import random_inputs
@@ -73,7 +73,7 @@ def test_refusals_are_recorded(tmp_path: Path, records: list[Record], monkeypatc
             raise ZeroDivisionError
         return Wrong()
 
-    monkeypatch.setattr("tracr.datasets.shards.compile_model", compiler)
+    monkeypatch.setattr("tracr.datasets.outcomes.compile_model", compiler)
     build_shards(tmp_path, records[:3])
     refused, failed, wrong = read_sidecar(tmp_path / "shard-00000.json")["programs"]
     assert refused["reason"] == {"error": "LimitError", "what": "x: too large", "hint": "make it smaller"}

@@ -41,7 +41,7 @@ def test_a_sample_has_every_token_at_every_position() -> None:
     assert found
     assert not found.exhaustive
     assert 4000 <= found.inputs <= 6000
-    from tracr.model.verification import _sample
+    from tracr.model.input_sets import _sample
 
     batches = list(_sample(6, 1, 12, 5000, 0))
     for length in range(1, 13):

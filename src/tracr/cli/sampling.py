@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +16,8 @@ from tracr.cli.inputs import read_vocabulary
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
-    from tracr.datasets import Controls
+    from tracr.datasets.sampling import Sampling
+    from tracr.datasets.settings import Settings
     from tracr.workers import Workers
 
 __all__ = ["sample"]
@@ -51,6 +54,31 @@ def sample(
         typer.Option(metavar="FOLDER", help="The folder of the models; by default FILE.levelN.", show_default=False),
     ] = None,
     shard_size: Annotated[int, typer.Option(min=1, metavar="N", help="Programs per shard.")] = 100,
+    max_parameters: Annotated[
+        int | None, _count("Draw another program if the model at --level has more parameters.")
+    ] = None,
+    max_layers: Annotated[int | None, _count("Draw another program if the model at --level has more layers.")] = None,
+    realise: Annotated[
+        str,
+        typer.Option(
+            metavar="KINDS", help="More models of each program: rotated*2,noisy:1e-4,superposed:0.8,softened."
+        ),
+    ] = "",
+    padded: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Also write numpy arrays, one for each kind of weight.", show_default=False
+        ),
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write Parquet files.", show_default=False)
+    ] = None,
+    splits: Annotated[
+        str, typer.Option(metavar="SHARES", help="The splits of --padded and --parquet; no function is in two.")
+    ] = "train=0.8,validation=0.1,test=0.1",
+    as_compiled: Annotated[
+        bool, typer.Option("--as-compiled", help="Keep the compiler's order of weights in --padded and --parquet.")
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
     use_ray: Annotated[
         bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")
@@ -63,7 +91,11 @@ def sample(
 
     Example: tracr sample --count 10000 -o programs.jsonl --compile --jobs 8
     """
-    from tracr.datasets import Controls
+    from tracr.datasets import Bounds, Controls
+    from tracr.datasets.realisations import read_realisations
+    from tracr.datasets.sampling import Sampling
+    from tracr.datasets.settings import Settings
+    from tracr.datasets.splits import read_splits
     from tracr.workers import over_processes, over_ray
 
     controls = Controls(
@@ -79,57 +111,103 @@ def sample(
         composite,
     )
     controls.options(level)  # refuses an unknown level
+    bounded = max_parameters is not None or max_layers is not None
+    sampling = Sampling(seed, controls, Bounds(level, max_parameters, max_layers) if bounded else None)
+    settings = Settings(level, budget, shard_size, read_realisations(realise))
+    exports, shares = [("padded", padded), ("parquet", parquet)], read_splits(splits)
+    compiling = compiling or bool(realise) or any(folder for _, folder in exports)
     crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
     with crew as workers:
-        _draw(output, count, seed, controls, workers)
-        if compiling:
-            folder = shards or output.with_name(f"{output.stem}.level{level}")
-            _compile(output, folder, count, (level, budget, shard_size), workers)
+        if not compiling:
+            _draw(output, count, sampling, workers)
+            return
+        folder = shards or output.with_name(f"{output.stem}.level{level}")
+        _compile(output, folder, count, sampling, settings, workers)
+    for kind, target in exports:
+        if target is not None:
+            _export(kind, folder, target, shares, seed, in_order=not as_compiled)
 
 
-def _draw(output: Path, count: int, seed: int, controls: Controls, workers: Workers) -> None:
-    from tracr.datasets import write_programs
-    from tracr.datasets.records import Sampling
+def _draw(output: Path, count: int, sampling: Sampling, workers: Workers) -> None:
+    from tracr.datasets.program_file import drawn_into
 
-    start, before = time.perf_counter(), -1
+    start, before = time.perf_counter(), _Before()
     with _bar(count, "programs") as advance:
-
-        def progress(sampling: Sampling) -> None:
-            nonlocal before
-            if before < 0:
-                before = sampling.found
-                advance(min(count, before))
-            else:
-                advance(1)
-
-        done = write_programs(output, count, seed, controls, workers, progress)
-    same = done.next - done.found - done.refused
-    typer.echo(
-        f"{output}: {done.found:,} programs ({same:,} with the meaning of another left out, {done.refused:,} refused); "
-        f"{_rate(done.found - before, start)}"
-    )
+        for _ in islice(drawn_into(output, sampling, count, workers, progress=before), count):
+            advance(1)
+    _report(output, sampling, before.found, start)
 
 
-def _compile(output: Path, folder: Path, count: int, how: tuple[int, int, int], workers: Workers) -> None:
-    from itertools import islice
-
-    from tracr.datasets import read_programs
+def _compile(output: Path, folder: Path, count: int, sampling: Sampling, settings: Settings, workers: Workers) -> None:
+    """Draw the programs and compile them; those of an earlier run are drawn again from their seeds."""
     from tracr.datasets.building import build_shards, outcomes
-    from tracr.datasets.shards import Settings
+    from tracr.datasets.program_file import drawn_into
 
-    start = time.perf_counter()
+    start, before = time.perf_counter(), _Before()
     with _bar(count, "models") as advance:
-        made = build_shards(folder, islice(read_programs(output), count), Settings(*how), workers, advance)
+        drawn = drawn_into(output, sampling, count, workers, settings, before)
+        with closing(drawn):
+            made = build_shards(folder, islice(drawn, count), settings, workers, advance)
+            next(drawn, None)  # complete the file of programs
+    _report(output, sampling, before.found, start)
     found = outcomes(folder)
     typer.echo(
         f"{folder}: {found['compiled']:,} models compiled and checked, {found['refused']:,} programs refused, "
         f"{found['wrong']:,} models wrong, {found['failed']:,} failures; {_rate(made, start)}"
     )
+    if settings.realisations:
+        typer.echo(_realised(folder))
     if found["wrong"] or found["failed"]:
         raise TracrError(
             f"{folder} has wrong models, or programs on which the compiler failed",
             hint='"status" and "reason" in its JSON files say which and why; this is a bug in tracr: please report it',
         )
+
+
+class _Before:
+    """Notes how many programs the file had before any was drawn."""
+
+    found = -1
+
+    def __call__(self, sampling: Sampling) -> None:
+        if self.found < 0:
+            self.found = sampling.found
+
+
+def _report(output: Path, sampling: Sampling, before: int, start: float) -> None:
+    same = sampling.next - sampling.found - sampling.refused - sampling.over
+    over = "" if sampling.bounds is None else f"{sampling.over:,} over the bounds, "
+    typer.echo(
+        f"{output}: {sampling.found:,} programs ({same:,} with the meaning of another left out, {over}"
+        f"{sampling.refused:,} refused); {_rate(sampling.found - before, start)}"
+    )
+
+
+def _realised(folder: Path) -> str:
+    """For each realisation how many models were made, and how many of them are right on all checked inputs."""
+    from tracr.datasets.building import realisations
+
+    lines = [
+        f"  {name}: {counts['made']:,} models, {counts['right']:,} of them right on all checked inputs, "
+        f"{counts['refused']:,} refused"
+        for name, counts in realisations(folder).items()
+    ]
+    return "\n".join(lines)
+
+
+def _export(kind: str, folder: Path, target: Path, shares: dict[str, float], seed: int, *, in_order: bool) -> None:
+    from tracr.datasets.exporting import write_padded, write_parquet
+    from tracr.datasets.table_rows import table_of
+
+    table = table_of(folder, shares, seed, in_order=in_order)
+    write = write_padded if kind == "padded" else write_parquet
+    with _bar(table.models, "models") as advance:
+        write(table, target, progress=advance)
+    counts = Counter(table.splits.values())
+    typer.echo(
+        f"{target}: {table.models:,} models; programs: {', '.join(f'{name} {counts[name]:,}' for name in shares)}; "
+        f"{len(set(table.groups.values())):,} different functions"
+    )
 
 
 @contextmanager

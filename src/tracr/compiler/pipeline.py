@@ -87,7 +87,7 @@ from tracr.ir.switches import PASSES, OptionName, PassName
 from tracr.nearness import TWINS
 from tracr.rasp.expressions import RASPExpr
 
-__all__ = ["PIPELINE", "compile_program", "compile_tabulated", "stages", "tabulated", "verify"]
+__all__ = ["PIPELINE", "compile_inferred", "compile_program", "compile_tabulated", "stages", "tabulated", "verify"]
 
 Run = Callable[[Any, Searcher], Any]
 
@@ -221,6 +221,7 @@ PIPELINE: tuple[Pass, ...] = (
         "writes the weights",
     ),
 )
+INFERRED = [one.name for one in PIPELINE].index(P.INFER) + 1  # how many passes run before the program is inferred
 TABULATED = [one.name for one in PIPELINE].index(P.STORE) + 1  # how many passes run before the program is saved
 VERIFIED = (P.TRACE, P.STORE, P.SUMS, P.FACTOR, P.REUSE)  # the values that a model is made of
 
@@ -237,6 +238,22 @@ def compile_program(outputs: Outputs, options: Options, watch: Watch | None = No
         if options.strict or len(finite(options.vocab, near=TWINS)) < len(options.vocab):
             raise
     return _compiled(outputs, options, watch, _with_run(P.INFER, _inferring(TWINS)))
+
+
+def compile_inferred(outputs: Outputs, traced: TracedGraph, inferred: Inferred) -> Compilation:
+    """What `compile_program` gives for outputs that are traced and inferred already, with the options of `inferred`.
+
+    They must not be expressions of a .rasp text, which are merged before they are traced.
+    """
+    options = inferred.options
+    _check_gap(inferred)
+    verify(traced)
+    search = Searcher(PIPELINE, options)
+    try:
+        made = _run(PIPELINE[INFERRED:], inferred, search)
+    except RoundingTwins:
+        return compile_program(outputs, options)
+    return _compilation(made, traced.graph, traced.expressions, made[P.STORE], search)
 
 
 def _compiled(outputs: Outputs, options: Options, watch: Watch | None, passes: Sequence[Pass]) -> Compilation:

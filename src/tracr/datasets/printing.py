@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import keyword
 import re
@@ -33,14 +34,15 @@ from tracr.rasp.expressions import (
 from tracr.rasp.functions import BinaryOperator, ConstantOperator, Function, UnaryOperator
 from tracr.rasp.traversal import topological
 
-__all__ = ["run_python", "to_python"]
+__all__ = ["run_python", "to_python", "with_lines"]
 
 INPUTS: Mapping[RASPExpr, str] = {tokens: "rasp.tokens", indices: "rasp.indices", length: "rasp.length"}
 SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # operators of s-ops that Python writes differently
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 INFIX = (*COMPARISONS, "+", "-", "*", "/", "//", "%", "**", "and", "or")  # the operators of s-ops
 INLINE = 3  # the most functions of a fused Map in one line
-RESULT = "program"
+RESULT, FILE = "program", "program.py"
+RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 
 
 def to_python(program: RASPExpr) -> str:
@@ -58,18 +60,43 @@ def to_python(program: RASPExpr) -> str:
     frac_prevs = rasp.Aggregate(prevs, mapped).named('frac_prevs')
     program = frac_prevs
     """
+    return _printed(program)[0]
+
+
+def with_lines(program: SOp) -> tuple[str, SOp]:
+    """The text of `to_python`, and the program whose expressions have their lines in it as origins.
+
+    The program is that of `run_python(text)`, without running the text.
+    """
+    text, lines = _printed(program)
+    made: dict[RASPExpr, RASPExpr] = {expr: expr for expr in INPUTS}
+    for expr in topological([program]):
+        if expr not in made:
+            own = expr.reading(made)
+            shared = isinstance(expr, Tokens | Indices | Length) and expr.annotations.explicit
+            made[expr] = own.written_at(tokens.origin if shared else f"{FILE}:{lines[expr]}")
+    placed = made[program]
+    assert isinstance(placed, SOp)
+    return text, placed
+
+
+def _printed(program: RASPExpr) -> tuple[str, dict[RASPExpr, int]]:
+    """The text, and the number of the line that completes each expression, from 1."""
     exprs = [expr for expr in topological([program]) if expr not in INPUTS]
     imports = Imports()
     for expr in exprs:  # collect the imported names before naming expressions
         _PythonPrinter(dict.fromkeys((*expr.children, expr), "x"), imports).lines(expr)
-    taken = {*imports.names, RESULT, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
+    taken = {*imports.names, RESULT, *RESERVED}
     names = dict(zip(exprs, unique_labels([_variable(expr) for expr in exprs], taken), strict=True))
     printer = _PythonPrinter({**INPUTS, **names}, imports)
-    lines = [line for expr in exprs for line in printer.lines(expr)]
-    return "\n".join([*imports.lines(), "", *lines, f"{RESULT} = {printer.names[program]}", ""])
+    text, places = [*imports.lines(), ""], {}
+    for expr in exprs:
+        text += printer.lines(expr)
+        places[expr] = len(text)
+    return "\n".join([*text, f"{RESULT} = {printer.names[program]}", ""]), places
 
 
-def run_python(text: str, file: str = "program.py") -> SOp:
+def run_python(text: str, file: str = FILE) -> SOp:
     """The program that a text of `to_python` makes; its expressions have their lines in `file` as origins.
 
     This executes the text: do not run a text that you do not trust.
@@ -168,7 +195,7 @@ class _PythonPrinter:
             raise UnprintableError(what, hint="build programs with tracr.rasp")
         found: list[str] = []
         by_keyword = False
-        for name, parameter in inspect.signature(type(expr)).parameters.items():
+        for name, parameter in _parameters(type(expr)):  # type: ignore[arg-type]  # mypy looks at the hash of instances
             text = self.argument(getattr(expr, name), expr)
             optional = parameter.default is not parameter.empty
             if optional and text == self.argument(parameter.default, expr):
@@ -204,6 +231,12 @@ class _PythonPrinter:
             return PythonPhrase(f"{operand.operand} {sign} {constant}", closed=False)
         ending = ", simplify=False" if unfused else ""
         return PythonPhrase(f"rasp.Map({self.function(function, expr)}, {operand.text}{ending})")
+
+
+@functools.cache
+def _parameters(kind: type[RASPExpr]) -> tuple[tuple[str, inspect.Parameter], ...]:
+    """The parameters of the constructor of a kind of expression."""
+    return tuple(inspect.signature(kind).parameters.items())
 
 
 def _is_infix(function: ConstantOperator) -> bool:

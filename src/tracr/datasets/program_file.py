@@ -11,17 +11,21 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tracr.datasets.bounds import Bounds
+from tracr.datasets.candidates import Candidate
 from tracr.datasets.controls import Controls
-from tracr.datasets.records import Record, Sampling
+from tracr.datasets.records import Record
+from tracr.datasets.sampling import Sampling
+from tracr.datasets.settings import Settings
 from tracr.errors import FormatError
 from tracr.workers import SERIAL, Workers
 from tracr.writing import written_to
 
-__all__ = ["read_programs", "write_programs"]
+__all__ = ["drawn_into", "read_programs", "write_programs"]
 
 CHECK, DIGITS = "check", 16
 
@@ -48,28 +52,49 @@ def write_programs(
     controls: Controls | None = None,
     workers: Workers = SERIAL,
     progress: Callable[[Sampling], None] | None = None,
+    bounds: Bounds | None = None,
 ) -> Sampling:
-    """Write the records of `sample(count, seed, controls)` to `path`, adding those that are missing.
+    """Write the records of `sample(count, seed, controls, bounds=bounds)` to `path`, adding those that are missing.
 
     Existing records are never written again: the file is the state. An unfinished line of a killed process is removed
-    first. A file with records of another seed or other controls is refused.
+    first. A file with records of another seed, other controls or other bounds is refused.
     """
-    sampling = Sampling(seed, controls or Controls())
+    sampling = Sampling(seed, controls or Controls(), bounds)
+    for _ in drawn_into(path, sampling, count, workers, progress=progress):
+        pass
+    return sampling
+
+
+def drawn_into(
+    path: str | Path,
+    sampling: Sampling,
+    count: int,
+    workers: Workers = SERIAL,
+    settings: Settings | None = None,
+    progress: Callable[[Sampling], None] | None = None,
+) -> Generator[Candidate, None, None]:
+    """The programs of a file, then those that are drawn and added to it until it has `count`; without refused ones.
+
+    With settings, the models of programs that are drawn are made too. Closing the iterator closes the file.
+    """
     path = Path(path)
     with _opened(path) as file, _alone(file, path):
         with written_to(path):
-            _resume(file, sampling, path)
+            there = _resume(file, sampling, path)
         if progress is not None:
             progress(sampling)
-        for record in sampling.records(count, workers):
+        for record in there:
+            yield Candidate(record)
+        for candidate in sampling.candidates(count, workers, settings):
             with written_to(path):
-                file.write(_line(record))
+                file.write(_line(candidate.record))
                 file.flush()
             if progress is not None:
                 progress(sampling)
+            if candidate.record.meaning is not None:
+                yield candidate
         with written_to(path):
             os.fsync(file.fileno())
-    return sampling
 
 
 @contextlib.contextmanager
@@ -85,10 +110,11 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             file.close()
 
 
-def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:
-    """Read the existing records, and remove an unfinished line."""
+def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> list[Record]:
+    """The existing records, without refused ones; an unfinished line is removed."""
     file.seek(0)
     end = 0
+    there: list[Record] = []
     before: Record | None = None
     for number, line in enumerate(file, 1):
         if not line.endswith(b"\n"):
@@ -96,7 +122,8 @@ def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:
         record = _parse(line, path, number)
         _check_order(record, before, path, number)
         before = record
-        if record.controls != sampling.controls or record.seed[0] != sampling.seed:
+        drawn_with = record.seed[0], record.controls, record.bounds
+        if drawn_with != (sampling.seed, sampling.controls, sampling.bounds):
             raise FormatError(
                 f"{path} holds programs drawn with another seed or other options (line {number})",
                 hint="use the seed and the options it was made with, or another file",
@@ -107,9 +134,12 @@ def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:
                 hint="write to another file, or delete this line and all lines after it",
             )
         sampling.note(record)
+        if record.meaning is not None:
+            there.append(record)
         end += len(line)
     file.truncate(end)
     file.seek(0, os.SEEK_END)
+    return there
 
 
 def _line(record: Record) -> bytes:

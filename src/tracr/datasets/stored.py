@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from tracr.datasets.shards import FORMAT, VERSION
+from tracr.datasets.shards import FORMAT, VERSIONS
 from tracr.errors import FormatError
 from tracr.ir.domains import Domain, Interval, finite
 from tracr.ir.parameters import Parameters
@@ -25,15 +26,22 @@ from tracr.runtime.vocabulary import Vocabulary
 from tracr.saving.values_json import decode_value
 from tracr.values import Value
 
-__all__ = ["StoredModel", "read_models", "read_sidecar"]
+__all__ = ["COMPILED", "StoredModel", "read_models", "read_sidecar"]
+
+WEIGHT = re.compile(r"\.(?=embed\.|pos_embed\.|blocks\.|unembed\.)")  # where the name of a weight begins
+COMPILED = "compiled"  # the name of the model that the compiler made
 
 
 @dataclass(frozen=True, eq=False)
 class StoredModel:
-    """A model of a shard: its weights by TransformerLens name, embedding first, and its entry in the JSON file."""
+    """A model of a shard: its weights by TransformerLens name, embedding first, and its entry in the JSON file.
+
+    `realisation` is "compiled" or the name of a realisation, such as "rotated.0".
+    """
 
     entry: Mapping[str, Any]
     weights: Mapping[str, NDArray[np.float32]]
+    realisation: str = COMPILED
 
     @property
     def id(self) -> int:
@@ -48,8 +56,14 @@ class StoredModel:
         return text
 
     @property
+    def facts(self) -> Mapping[str, Any]:
+        """The entry of this realisation; empty for the compiled model."""
+        every: Sequence[Mapping[str, Any]] = self.entry.get("realisations", ())
+        return next((one for one in every if one["name"] == self.realisation), {})
+
+    @property
     def labels(self) -> list[str]:
-        """The label of each dimension of the residual stream; all labels of a dimension that is used more than once."""
+        """The label of each dimension of the compiled model; all labels of a dimension that is used more than once."""
         turns: dict[int, list[str]] = {}
         for dimension in sorted(self.entry["residual"], key=lambda one: one["since"]):
             turns.setdefault(dimension["index"], []).append(dimension["label"])
@@ -85,8 +99,11 @@ def _output(data: Mapping[str, Any]) -> Output:
     return Output("output", Encoding(data["encoding"]), domain, data["start"], data["stop"])
 
 
-def read_models(folder: str | Path) -> Iterator[StoredModel]:
-    """The models of all shards in a folder, in the order of their programs; changed files are refused."""
+def read_models(folder: str | Path, *, realisations: bool = False) -> Iterator[StoredModel]:
+    """The models of all shards in a folder, in the order of their programs; changed files are refused.
+
+    With `realisations`, each compiled model is followed by the realisations of its program.
+    """
     paths = sorted(Path(folder).glob("shard-*.json"))
     if not paths:
         raise FormatError(f"{folder} holds no shards", hint="tracr sample --compile makes them")
@@ -97,13 +114,24 @@ def read_models(folder: str | Path) -> Iterator[StoredModel]:
             raise FormatError(
                 f"{path.with_suffix('.safetensors')} was changed after it was written", hint="make the shard again"
             )
-        tensors: dict[int, dict[str, NDArray[np.float32]]] = {}
+        tensors: dict[tuple[int, str], dict[str, NDArray[np.float32]]] = {}
         for key, array in safetensors.numpy.load(weights).items():
-            number, _, name = key.partition(".")
-            tensors.setdefault(int(number), {})[name] = array
+            owner, name = _split(key)
+            tensors.setdefault(owner, {})[name] = array
         for entry in sidecar["programs"]:
             if entry["status"] == "compiled":
-                yield StoredModel(entry, _in_order(path, tensors.get(entry["id"], {})))
+                names = [COMPILED]
+                if realisations:
+                    names += [one["name"] for one in entry.get("realisations", ()) if one["status"] == "made"]
+                for name in names:
+                    yield StoredModel(entry, _in_order(path, tensors.get((entry["id"], name), {})), name)
+
+
+def _split(key: str) -> tuple[tuple[int, str], str]:
+    """The program, the realisation and the weight of a key: `17.embed.W_E` or `17/noisy:0.001.0.embed.W_E`."""
+    owner, weight = WEIGHT.split(key, maxsplit=1)[0], WEIGHT.search(key)
+    number, _, realisation = owner.partition("/")
+    return (int(number), realisation or COMPILED), key[weight.start() + 1 :] if weight else ""
 
 
 def _in_order(path: Path, weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
@@ -127,9 +155,10 @@ def read_sidecar(path: str | Path) -> dict[str, Any]:
         raise FormatError(
             f"{path} does not describe a shard: {type(error).__name__}: {error}", hint="make the shard again"
         ) from None
-    if given != (FORMAT, VERSION):
+    if given[0] != FORMAT or given[1] not in VERSIONS:
+        known = " or ".join(map(str, VERSIONS))
         raise FormatError(
-            f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {VERSION}",
+            f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {known}",
             hint="make the shard again",
         )
     return data

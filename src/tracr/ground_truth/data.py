@@ -7,8 +7,8 @@ into one input of a reader. Both are found in the weights (`wiring.py`). `docs/g
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from tracr.errors import TracrError
@@ -213,7 +213,7 @@ class GroundTruth(EdgeTruth):
             "n_layers": self.model.n_layers,
             "max_seq_len": options.max_seq_len,
             "dimensions": self.model.residual.labels,
-            "folded": [asdict(one) for one in self.folded],
+            "folded": [{**vars(one)} for one in self.folded],
             "absorbed": dict(self.model.circuit.rewriting.absorbed),
             **self._directions(),
             "granularities": {
@@ -399,13 +399,22 @@ def _merged_node(name: str, group: list[ModelNode], granularity: Granularity) ->
 
 
 def _node_json(node: ModelNode) -> dict[str, Any]:
-    inputs: Mapping[str, Any] = {name: asdict(place) for name, place in node.inputs}
-    return {**asdict(node), "inputs": inputs}
+    return {
+        **vars(node),
+        "writes": [{**vars(written)} for written in node.writes],
+        "output": {**vars(node.output)},
+        "inputs": {name: {**vars(place)} for name, place in node.inputs},
+        "attends": None if node.attends is None else {**vars(node.attends)},
+    }
 
 
 def edge_json(edge: Edge) -> dict[str, Any]:
     """An edge under the keys of the schema."""
-    return asdict(edge)
+    return {
+        **vars(edge),
+        "source_place": {**vars(edge.source_place)},
+        "target_place": {**vars(edge.target_place)},
+    }
 
 
 def dump(content: dict[str, Any]) -> str:

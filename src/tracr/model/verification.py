@@ -6,8 +6,6 @@ length (unpadded) and padded to the longest.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from tracr import arguments
 from tracr.extras import need
 from tracr.ir.domains import Finite
+from tracr.model.input_sets import ROWS, Codes, chosen_inputs, every_evaluation, every_length, ids_of
 from tracr.model.interventions import locations
 from tracr.model.methods import call
 from tracr.nearness import ANSWER, margin, nearly_equal, same_value
@@ -30,11 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
 
-ROWS = 4096  # inputs of one batch
 INTERPRETED = 64  # inputs of a batch that are also interpreted, if the program has assumptions
 HALF = 0.25  # the largest error of a coordinate of a one-hot code
-
-Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -112,6 +108,10 @@ def verify(model: RunnableModel, budget: int, seed: int, progress: bool) -> Veri
     exhaustive = total <= budget
     compared = errors = 0
     assumed = _Assumed(model)
+    if total <= min(budget, ROWS) and not assumed.assumptions:
+        raised = _all_right(model)
+        if raised is not None:  # else compare length by length, to find the first difference
+            return Verification(total - raised, True, raised, None, model.own_weights)
     with _Progress(min(total, budget), progress) as bar:
         for codes in batches:
             found, raised = _compare(model, codes)
@@ -160,16 +160,6 @@ class _Assumed:
                 )
 
 
-def chosen_inputs(model: RunnableModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
-    """All inputs if they are at most `budget`, else a sample of about that many; and the number of them."""
-    shortest, longest = model.program.lengths
-    size = len(model.options.vocab)
-    total = sum(size**length for length in range(shortest, longest + 1))
-    if total <= budget:
-        return _every_input(size, shortest, longest), total
-    return _sample(size, shortest, longest, budget, seed), total
-
-
 class _Progress:
     """A progress bar on standard error, if requested and if that is a terminal."""
 
@@ -191,35 +181,6 @@ class _Progress:
             self._bar.update(steps)
 
 
-def _every_input(size: int, shortest: int, longest: int) -> Iterator[Codes]:
-    """All inputs, length by length, in batches of one length."""
-    for length in range(shortest, longest + 1):
-        every = itertools.product(range(size), repeat=length)
-        while rows := list(itertools.islice(every, ROWS)):
-            yield np.array(rows, dtype=np.int32)
-
-
-def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> Iterator[Codes]:
-    """Random inputs of every length, in batches of one length; if enough, they have every token at every position.
-
-    Half of each length's share is uniform; the other half draws from a few tokens, to make repetitions and empty
-    selections likely.
-    """
-    rng = np.random.default_rng(seed)
-    lengths = range(shortest, longest + 1)
-    share = max(1, budget // len(lengths))
-    for length in lengths:
-        rows = rng.integers(size, size=(share, length), dtype=np.int32)
-        few = rng.integers(size, size=(share, 3), dtype=np.int32)
-        half = share // 2
-        picks = rng.integers(3, size=(half, length))
-        rows[:half] = np.take_along_axis(few[:half], picks, axis=1)
-        first = rng.permutation(size)[: max(1, share // 2)] if size > share // 2 else np.arange(size)
-        rows[share - len(first) :] = (first[:, None] + np.arange(length)) % size  # rows of a Latin square of tokens
-        for start in range(0, share, ROWS):
-            yield rows[start : start + ROWS]
-
-
 def _compare(model: RunnableModel, codes: Codes) -> tuple[Counterexample | None, int]:
     """The first difference on inputs of one length, unpadded and padded; and on how many the program raises."""
     batch = Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32))
@@ -231,14 +192,26 @@ def _compare(model: RunnableModel, codes: Codes) -> tuple[Counterexample | None,
     return None, int(evaluation.errors.sum())
 
 
-def ids_of(model: RunnableModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
-    """Token ids with BOS in front, and PAD up to the longest input behind."""
-    vocabulary = model.vocabulary
-    width = vocabulary.longest if padded else codes.shape[1]
-    ids = np.full((len(codes), width + 1), vocabulary.pad_id, dtype=np.int64)
-    ids[:, 0] = vocabulary.bos_id
-    ids[:, 1 : codes.shape[1] + 1] = codes
-    return ids
+def _all_right(model: RunnableModel) -> int | None:
+    """On how many inputs the program raises, if the model is right on all others; `None` if it is not.
+
+    The program runs once on the inputs of all lengths, and so does the model on the padded inputs.
+    """
+    every = every_length(len(model.options.vocab), *model.program.lengths)
+    evaluation = every_evaluation(model.program)
+    expected = [evaluation.codes[number] for _, number in model.program.outputs]
+    raises = bool(evaluation.errors.any())
+    for rows, ids in every.runs:
+        width = ids.shape[1] - 1
+        places = every.batch.valid[rows, :width]
+        if raises:
+            places = places & ~evaluation.errors[rows, None]
+        for output, codes, every_got in zip(model.outputs, expected, model.codes(ids), strict=True):
+            got = every_got[:, 1:]
+            wanted = np.where(places, codes[:, :width] if len(codes) == 1 else codes[rows, :width], got)
+            if differs(output.domain, wanted, got).any():
+                return None
+    return int(evaluation.errors.sum())
 
 
 def _mismatches(model: RunnableModel, evaluation: Evaluation, padded: bool) -> NDArray[np.bool_]:

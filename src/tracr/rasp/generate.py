@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from tracr.rasp.expressions import (
     Aggregate,
     LinearSequenceMap,
     Map,
+    RASPExpr,
     Select,
     SelectorWidth,
     SequenceMap,
@@ -35,9 +37,11 @@ from tracr.rasp.expressions import (
     tokens,
 )
 from tracr.rasp.functions import Comparison
+from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.random_functions import ValueKind, kind_of
 from tracr.rasp.random_pool import NUMBERS, Limits, NothingFitsError, Pool, PoolSelector, PoolSOp
 from tracr.rasp.size import ProgramSize, size_of
+from tracr.rasp.traversal import topological
 from tracr.values import Value, short_repr
 
 __all__ = ["random_inputs", "random_program"]
@@ -51,6 +55,8 @@ ARITHMETIC: list[Operator] = [operator.add, operator.sub, operator.mul]
 DIVISION: list[Operator] = [operator.truediv, operator.floordiv, operator.mod]
 NUMERIC: list[Operator] = [max, min, fn.distance]
 TRIES, RESTARTS = 1_000, 10  # s-ops drawn before a program is started again; and how often it is started again
+PROBES = 6  # inputs on which a drawn s-op is evaluated
+INTERPRETER = DefaultRASPEvaluator()
 MOST = 1_000_000  # ops and positions: a larger number is taken for a mistake
 SMOOTH: list[Callable[[Any], Any]] = [abs, fn.square, fn.inverse, fn.reciprocal_or_none]
 
@@ -166,6 +172,12 @@ def _exceeds(larger: ProgramSize, smaller: ProgramSize) -> bool:
     return larger.ops >= smaller.ops and larger.depth >= smaller.depth and larger.selectors >= smaller.selectors
 
 
+@functools.lru_cache(maxsize=8)
+def _probes(limits: Limits) -> list[list[Value]]:
+    """The inputs on which a drawn s-op must vary."""
+    return random_inputs(0, limits.vocab, limits.max_seq_len, PROBES)
+
+
 class _Drawing(Pool):
     """A program while it is being drawn; every rule below adds one s-op to the pool."""
 
@@ -175,6 +187,7 @@ class _Drawing(Pool):
         super().__init__(rng, limits)
         self.least, self.most, self.printable = least, most, printable
         self.sizes: dict[SOp, ProgramSize] = {}
+        self.evaluated: list[dict[RASPExpr, Any]] = [{} for _ in range(PROBES)]
 
     def size(self, sop: SOp) -> ProgramSize:
         if sop not in self.sizes:
@@ -221,8 +234,14 @@ class _Drawing(Pool):
 
     def varies(self, item: PoolSOp) -> bool:
         """Whether the s-op takes more than one value on a few inputs; other s-ops are mostly drawn again."""
-        probes = random_inputs(0, self.limits.vocab, self.limits.max_seq_len, 6)
-        return len({value for xs in probes for value in item.sop(xs)}) > 1
+        found: set[Value] = set()
+        for xs, known in zip(_probes(self.limits), self.evaluated, strict=True):
+            for expr in topological([item.sop], known):
+                known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
+            found.update(known[item.sop])
+            if len(found) > 1:
+                return True
+        return False
 
     # Elementwise s-ops.
 

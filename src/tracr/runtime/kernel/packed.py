@@ -30,7 +30,8 @@ def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
     """The integers and the numbers of a network, in the order in which `c/unpack.h` reads and checks them."""
     with np.errstate(all="ignore"):  # the kernel is not used with infinite weights or NaN
         packed = _Packed(parameters, causal)
-        return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
+        words = [np.atleast_1d(word) for word in packed.words]
+        return np.concatenate(words).astype(np.int32), np.concatenate(packed.numbers).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class _Map:
 
     @staticmethod
     def of(weight: Array, bias: Array | None = None) -> _Map:
-        inputs, outputs = np.nonzero(weight)
+        inputs, outputs = weight.nonzero()
         none = np.zeros(weight.shape[1], np.float32)
         return _Map(inputs, outputs, weight[inputs, outputs], none if bias is None else bias)
 
@@ -67,8 +68,10 @@ class _Map:
 
     def only(self, kept: Array) -> _Map:
         """The map to the outputs for which `kept` is true, renumbered."""
+        if kept.all():
+            return self
         own = kept[self.outputs]
-        return _Map(self.inputs[own], (np.cumsum(kept) - 1)[self.outputs[own]], self.weights[own], self.bias[kept])
+        return _Map(self.inputs[own], (kept.cumsum() - 1)[self.outputs[own]], self.weights[own], self.bias[kept])
 
     def of_rows(self, rows: Array) -> Array:
         """The outputs for some rows of inputs, without the bias."""
@@ -137,6 +140,8 @@ class _Packed:
         """A map of the residual stream; constant dimensions are part of its bias."""
         own = _Map.of(weight, bias)
         fixed = self._fixed[own.inputs]
+        if not fixed.any():
+            return own
         held = self._constant[own.inputs[fixed]] * own.weights[fixed]
         total = own.bias + np.bincount(own.outputs[fixed], held, len(own.bias))
         return _Map(own.inputs[~fixed], own.outputs[~fixed], own.weights[~fixed], total.astype(np.float32))
@@ -274,20 +279,20 @@ class _Packed:
 
     def _by_output(self, own: _Map, rows: Array) -> None:
         """The entries of a map that reads these rows, listed by output."""
-        order = np.argsort(own.outputs, kind="stable")
+        order = own.outputs.argsort(kind="stable")
         self.words.append(0)
         self._entries(own.outputs[order], len(own.bias), rows[order])
         self.numbers.append(own.weights[order])
 
     def _table(self, rows: Array) -> None:
         """For each row the nonzero columns and their values."""
-        row, column = np.nonzero(rows)
+        row, column = rows.nonzero()
         self._entries(row, len(rows), column)
         self.numbers.append(rows[row, column])
 
     def _entries(self, owner: Array, owners: int, columns: Array) -> None:
         """The start of each owner's entries, which are in the owners' order, and the columns of the entries."""
-        self.words += [owners, np.searchsorted(owner, np.arange(owners + 1)), columns]
+        self.words += [owners, owner.searchsorted(np.arange(owners + 1)), columns]
 
 
 def _apart(tokens: Array, positions: Array) -> _Table:

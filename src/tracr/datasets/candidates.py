@@ -1,0 +1,163 @@
+"""Draws candidates: random programs as records and, if a dataset of models is made, what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tracr.compiler.frontend.infer import infer
+from tracr.compiler.frontend.trace import TracedGraph, trace
+from tracr.compiler.pipeline import compile_inferred
+from tracr.datasets.bounds import Bounds
+from tracr.datasets.controls import Controls
+from tracr.datasets.meaning import meaning
+from tracr.datasets.outcomes import Outcome, compiled, outcome_of
+from tracr.datasets.printing import with_lines
+from tracr.datasets.records import OVER, Record, Refusal
+from tracr.datasets.settings import Settings
+from tracr.errors import TracrError, TracrWarning
+from tracr.ir.inferred import Inferred
+from tracr.model.compiled import CompiledModel
+from tracr.rasp.expressions import RASPExpr, SOp
+from tracr.rasp.size import size_of
+from tracr.rasp.traversal import topological
+
+__all__ = ["Candidate", "DrawTask", "draw"]
+
+CHUNK = 20  # candidates a worker draws at a time
+LEVEL = 1  # the level whose tables give the meaning of a program
+
+
+@dataclass(frozen=True)
+class DrawTask:
+    """Some candidates to draw: `CHUNK` from `start` on; with settings, their models are made too."""
+
+    seed: int
+    start: int
+    controls: Controls
+    bounds: Bounds | None = None
+    settings: Settings | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A drawn program, and what became of it; `None` if that is not known."""
+
+    record: Record
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Tabulated:
+    """A drawn program with its tables."""
+
+    record: Record
+    program: SOp
+    traced: TracedGraph
+    inferred: Inferred
+
+
+def draw(task: DrawTask) -> list[Candidate]:
+    """The candidates of a task.
+
+    Each step is done for all candidates before the next one, which uses the processor's caches better; collecting
+    garbage waits until the end.
+    """
+    with warnings.catch_warnings(), _without_collection():
+        warnings.simplefilter("ignore", TracrWarning)
+        numbers = range(task.start, task.start + CHUNK)
+        drawn = [task.controls.program((task.seed, number)) for number in numbers]
+        tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
+        models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
+        return [_candidate(task, one, made) for one, made in zip(tabulated, models, strict=True)]
+
+
+def _tabulated(task: DrawTask, number: int, program: SOp) -> _Tabulated | Record:
+    """A program with its tables and its record, which has no number yet; only the record if it is refused."""
+    source, placed = with_lines(program)
+    seed = task.seed, number
+    record = Record(None, seed, task.controls, source, size_of(program), _kinds(program), None, bounds=task.bounds)
+    try:
+        traced = trace({"output": placed})
+        inferred = infer(traced, task.controls.options(LEVEL))
+        return _Tabulated(replace(record, meaning=meaning(inferred)), placed, traced, inferred)
+    except TracrError as error:
+        return replace(record, refused=Refusal.of(error))
+
+
+def _made(task: DrawTask, one: _Tabulated) -> CompiledModel | Exception | None:
+    """The model of a program, or why there is none; `None` if it is not needed.
+
+    It is not needed if this process drew a program of the same meaning before: only the first one is kept.
+    """
+    record = one.record
+    assert record.meaning is not None
+    first, number = _first(task.seed, task.controls, task.bounds), record.seed[1]
+    level = task.bounds.level if task.bounds else task.settings.level if task.settings else None
+    if first.get(record.meaning, number) < number:
+        return None
+    made = None if level is None else _model(one, level)
+    if task.bounds is None or made is None or _refused(made, task.bounds) is None:
+        first[record.meaning] = number
+    return made
+
+
+def _candidate(task: DrawTask, one: _Tabulated | Record, made: CompiledModel | Exception | None) -> Candidate:
+    if isinstance(one, Record):
+        return Candidate(one)
+    if made is not None and task.bounds is not None:
+        refused = _refused(made, task.bounds)
+        if refused is not None:
+            return Candidate(replace(one.record, meaning=None, refused=refused))
+        if task.settings is not None and task.settings.level != task.bounds.level:
+            made = _model(one, task.settings.level)
+    if made is None or task.settings is None:
+        return Candidate(one.record)
+    return Candidate(one.record, outcome_of(one.record, made, task.settings))
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Leave cyclic garbage until the end of a block."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _refused(made: CompiledModel | Exception, bounds: Bounds) -> Refusal | None:
+    """Why a program is drawn again: the compiler refused it, or its model is too large. Bugs are recorded later."""
+    if isinstance(made, TracrError):
+        return Refusal.of(made)
+    excess = bounds.excess(made) if isinstance(made, CompiledModel) else ""
+    return Refusal(OVER, excess, "allow larger models, or draw smaller programs") if excess else None
+
+
+def _model(one: _Tabulated, level: int) -> CompiledModel | Exception:
+    """The model of a program, or why there is none; the tables of `LEVEL` are not made again."""
+    if level != LEVEL:
+        return compiled(one.program, one.record.controls.options(level))
+    try:
+        return CompiledModel(compile_inferred({"output": one.program}, one.traced, one.inferred))
+    except Exception as error:
+        return error
+
+
+@functools.lru_cache(maxsize=4)
+def _first(seed: int, controls: Controls, bounds: Bounds | None) -> dict[str, int]:
+    """The first candidate of each meaning that this process drew."""
+    return {}
+
+
+def _kinds(program: RASPExpr) -> dict[str, int]:
+    """How many expressions there are of each kind."""
+    counts = Counter(type(expr).__name__ for expr in topological([program]))
+    return dict(sorted(counts.items()))

@@ -1,0 +1,26 @@
+"""What is made of every program of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tracr.datasets.realisations import Realisation
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Compile options, the number of inputs each model is checked on, the number of programs in a shard, and which
+    other models of each program are made."""
+
+    level: int = 1
+    budget: int = 2_000
+    shard_size: int = 100
+    realisations: tuple[Realisation, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings by name; without realisations they are written as before there were any."""
+        data: dict[str, Any] = {"level": self.level, "budget": self.budget, "shard_size": self.shard_size}
+        return {**data, "realisations": list(map(str, self.realisations))} if self.realisations else data

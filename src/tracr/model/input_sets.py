@@ -1,0 +1,126 @@
+"""The inputs that a model is checked on: all of them if they are few, else a stratified sample."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.ir.ops import ERROR
+from tracr.ir.program import Tables
+from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
+
+if TYPE_CHECKING:
+    from tracr.model.running import RunnableModel
+
+__all__ = [
+    "ROWS",
+    "Codes",
+    "EveryLength",
+    "chosen_inputs",
+    "every_evaluation",
+    "every_length",
+    "ids_of",
+    "inputs_of",
+]
+
+ROWS = 4096  # inputs of one batch
+
+Codes = NDArray[np.int32]
+
+
+def chosen_inputs(model: RunnableModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
+    """All inputs if they are at most `budget`, else a sample of about that many; and the number of them."""
+    return inputs_of(model.program, budget, seed)
+
+
+def inputs_of(program: Tables, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
+    """`chosen_inputs` of the model of a program."""
+    shortest, longest = program.lengths
+    size = len(program.options.vocab)
+    total = sum(size**length for length in range(shortest, longest + 1))
+    if total <= budget:
+        return _every_input(size, shortest, longest), total
+    return _sample(size, shortest, longest, budget, seed), total
+
+
+def _every_input(size: int, shortest: int, longest: int) -> Iterator[Codes]:
+    """All inputs, length by length, in batches of one length."""
+    for length in range(shortest, longest + 1):
+        every = itertools.product(range(size), repeat=length)
+        while rows := list(itertools.islice(every, ROWS)):
+            yield np.array(rows, dtype=np.int32)
+
+
+def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> Iterator[Codes]:
+    """Random inputs of every length, in batches of one length; if enough, they have every token at every position.
+
+    Half of each length's share is uniform; the other half draws from a few tokens, to make repetitions and empty
+    selections likely.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = range(shortest, longest + 1)
+    share = max(1, budget // len(lengths))
+    for length in lengths:
+        rows = rng.integers(size, size=(share, length), dtype=np.int32)
+        few = rng.integers(size, size=(share, 3), dtype=np.int32)
+        half = share // 2
+        picks = rng.integers(3, size=(half, length))
+        rows[:half] = np.take_along_axis(few[:half], picks, axis=1)
+        first = rng.permutation(size)[: max(1, share // 2)] if size > share // 2 else np.arange(size)
+        rows[share - len(first) :] = (first[:, None] + np.arange(length)) % size  # rows of a Latin square of tokens
+        for start in range(0, share, ROWS):
+            yield rows[start : start + ROWS]
+
+
+@dataclass(frozen=True, eq=False)
+class EveryLength:
+    """All inputs of all lengths as one batch, and the ids to run: the batch padded, and each shorter length alone.
+
+    A run is a range of rows of the batch, and their ids.
+    """
+
+    batch: Batch
+    runs: tuple[tuple[slice, NDArray[np.int64]], ...]
+
+
+@functools.lru_cache(maxsize=4)
+def every_length(size: int, shortest: int, longest: int) -> EveryLength:
+    """All inputs of a vocabulary of `size` tokens, which are at most `ROWS`. They are kept, and cannot be changed."""
+    groups = list(_every_input(size, shortest, longest))
+    lengths = np.repeat([codes.shape[1] for codes in groups], list(map(len, groups))).astype(np.int32)
+    codes = np.full((len(lengths), longest), ERROR, dtype=np.int32)
+    ids = np.full((len(lengths), longest + 1), size + 1, dtype=np.int64)
+    ids[:, 0] = size
+    runs, start = [(slice(0, len(lengths)), ids)], 0
+    for group in groups:
+        rows, width = slice(start, start + len(group)), group.shape[1]
+        codes[rows, :width] = group
+        ids[rows, 1 : width + 1] = group
+        if width < longest:
+            runs.append((rows, ids[rows, : width + 1]))
+        start += len(group)
+    for array in (codes, lengths, ids):
+        array.flags.writeable = False
+    return EveryLength(Batch(codes, lengths), tuple(runs))
+
+
+@functools.lru_cache(maxsize=1)
+def every_evaluation(program: Tables) -> Evaluation:
+    """The program's values on all inputs, which are at most `ROWS`; those of the last program are kept."""
+    return evaluate_batch(program, every_length(len(program.options.vocab), *program.lengths).batch)
+
+
+def ids_of(model: RunnableModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
+    """Token ids with BOS in front, and PAD up to the longest input behind."""
+    vocabulary = model.vocabulary
+    width = vocabulary.longest if padded else codes.shape[1]
+    ids = np.full((len(codes), width + 1), vocabulary.pad_id, dtype=np.int64)
+    ids[:, 0] = vocabulary.bos_id
+    ids[:, 1 : codes.shape[1] + 1] = codes
+    return ids
