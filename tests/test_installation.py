@@ -69,7 +69,12 @@ def public_modules() -> list[str]:
     listed = re.findall(r"^\| `(tracr\.[\w.]+)`", (ROOT / "docs" / "public-api.md").read_text(), re.MULTILINE)
     shared = ("tracr.rasp", "tracr.rasp.rasp", "tracr.rasp.causal_eval")  # the original has them too
     alone = ("tracr.runtime.uniform",)  # it uses none of the replaced files, nor tracr.errors
-    return [*(name for name in listed if name not in (*shared, *alone)), "tracr.model.compiled", "tracr.loading", "tracr.cli"]
+    return [
+        *(name for name in listed if name not in (*shared, *alone)),
+        "tracr.model.compiled",
+        "tracr.loading",
+        "tracr.cli",
+    ]
 
 
 def test_our_modules_say_that_their_files_were_replaced(overwritten: Path) -> None:
