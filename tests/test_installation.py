@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import tracr
-import tracr_check
 from tracr.installation import shared_folder
 
 ROOT = Path(__file__).parents[1]
@@ -38,8 +37,8 @@ for name in sys.argv[1:]:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of packages with this one."""
     site = tmp_path_factory.mktemp("site")
-    for module in (tracr, tracr_check):
-        folder = Path(module.__file__).parent
+    for name in ("tracr", "tracr_check"):
+        folder = Path(tracr.__file__).parents[1] / name
         shutil.copytree(folder, site / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     return site
 
