@@ -82,7 +82,7 @@ wheels:
 
 # The share of the lines of src that the normal tier runs, in build/coverage.txt; processes that tests start count too.
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q 'coverage>=7.6'
+	$(BIN)/python -m pip install -q 'coverage>=7.10'
 	$(BIN)/python tools/coverage_report.py build/coverage.txt
 
 # Everything a release needs, checked in turn; it stops before the upload (tools/release.py --list).

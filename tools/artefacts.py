@@ -39,21 +39,17 @@ def build(dist: Path) -> list[Path]:
     for kernel, what in (("required", []), ("none", ["--wheel"])):
         with tempfile.TemporaryDirectory() as copy:
             source = Path(copy) / "source"
-            _copy_tracked(source)
+            _copied(source)
             command = [sys.executable, "-m", "build", "--outdir", str(dist.resolve()), *what, str(source)]
             _run(command, {**os.environ, "TRACR_KERNEL": kernel})
     return sorted(dist.iterdir())
 
 
-def _copy_tracked(folder: Path) -> None:
-    """The files of the checkout that git knows or would add: no build folders, no environments."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    for name in listed.splitlines():
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+def _copied(folder: Path) -> None:
+    """Copy the checkout without what .gitignore names: no build folders, no environments, no compiled kernel."""
+    lines = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    ignored = [line.strip("/") for line in lines if line and not line.startswith("#")]
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", *ignored))
 
 
 def test(dist: Path) -> dict[str, Any]:
