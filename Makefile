@@ -32,7 +32,7 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test tiny slow lint test-wheel kernel-check clean bundle browser images
+.PHONY: demo test tiny slow lint test-wheel wheels coverage release-check kernel-check clean bundle browser images
 .DELETE_ON_ERROR:
 
 define NEXT_STEPS
@@ -67,12 +67,28 @@ slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow tests
 
 # The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
-test-wheel:
+# Before them, each wheel in an environment without a C compiler and a network: sizes, imports, the same answers.
+test-wheel: wheels
+	$(WHEEL)/bin/python tools/artefacts.py test dist
+	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*-abi3-*.whl)[dev]"
+	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal tests
+
+# The files of a release, in dist: source distribution, wheel of this platform, wheel of all platforms.
+wheels:
 	rm -rf dist build/lib* build/bdist* $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
-	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w dist .
-	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*.whl)[dev]"
-	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal tests
+	$(WHEEL)/bin/python -m pip install -q 'build>=1.2'
+	$(WHEEL)/bin/python tools/artefacts.py build dist
+
+# The share of the lines of src that the normal tier runs, in build/coverage.txt; processes that tests start count too.
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install -q 'coverage>=7.10'
+	$(BIN)/python tools/coverage_report.py build/coverage.txt
+
+# Everything a release needs, checked in turn; it stops before the upload (tools/release.py --list).
+release-check: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install -q 'build>=1.2' 'twine>=6'
+	$(BIN)/python tools/release.py
 
 # The C kernel: no warnings, headers that can be read alone, and its tests and broken networks under sanitizers.
 # The package is copied to have a kernel of its own; the flags are those of setup.py and more.

@@ -3,7 +3,8 @@
     python benchmarks/mutants.py -o docs/certificate/mutants.json --mutants 100000 --minutes 30
 
 A harmful mutant (wrong on some input) that is accepted would be a hole in the proof; each is listed. The script goes on
-where the file ends, so that a campaign can be run in pieces. The result for a seed does not depend on the pieces.
+where the file ends, so that a campaign can be run in pieces. The result for a seed does not depend on the pieces. The
+exit status is 1 if a harmful mutant was accepted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -35,25 +37,29 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="the JSON file of the results")
     parser.add_argument("--mutants", type=int, default=100_000, help="how many in all")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
+    parser.add_argument("--seed", type=int, default=0, help="draws other random programs and mutants")
     given = parser.parse_args()
     models: dict[str, Any] = json.loads(given.output.read_text())["models"] if given.output.exists() else {}
     end = time.monotonic() + 60 * given.minutes
-    cases = dict(subjects())
+    cases = dict(subjects(given.seed))
     print(f"{len(cases)} models")
     for number in range(given.mutants // CHUNK):
         name, turn = [*cases][number % len(cases)], number // len(cases)
         found = models.setdefault(name, {"chunks": 0, "counts": {}, "unsound": []})
         if turn >= found["chunks"]:
-            add_chunk(found, cases[name], f"{name} {turn}")
+            add_chunk(found, cases[name], f"{name} {turn}{f' seed {given.seed}' if given.seed else ''}")
             write(given.output, models)
         if time.monotonic() > end:
             break
-    print(json.dumps(total_of(models), indent=1))
+    total = total_of(models)
+    print(json.dumps(total, indent=1))
+    if total["unsound"]:
+        sys.exit(1)
 
 
-def subjects() -> Iterator[tuple[str, SavedParts]]:
+def subjects(seed: int = 0) -> Iterator[tuple[str, SavedParts]]:
     """Models that are small enough to be run on every input, and that the checker accepts."""
-    for name, (program, vocab) in programs().items():
+    for name, (program, vocab) in programs(seed).items():
         for level, causal in itertools.product((0, 1, 2), (False, True)):
             try:
                 parts = parts_of(tracr.compile(program, vocab, LENGTH, level=level, causal=causal))
@@ -66,15 +72,15 @@ def subjects() -> Iterator[tuple[str, SavedParts]]:
                     yield f"{name} level {level}{' causal' if causal else ''}", parts
 
 
-def programs() -> dict[str, tuple[SOp, Sequence[Any]]]:
+def programs(seed: int = 0) -> dict[str, tuple[SOp, Sequence[Any]]]:
     """The library, and random programs."""
     found: dict[str, tuple[SOp, Sequence[Any]]] = {}
     for name, example in EXAMPLES.items():
         if len(example.vocab) ** LENGTH <= RUNS:
             found[name] = example.made_for(example.vocab, LENGTH).program, example.vocab
-    for seed in range(RANDOM):
-        vocab = ("a", "b", "c") if seed % 2 else (1, 2, 3)
-        found[f"random {seed}"] = random_program(seed, max_ops=5, vocab=vocab, max_seq_len=LENGTH), vocab
+    for number in range(seed * RANDOM, (seed + 1) * RANDOM):
+        vocab = ("a", "b", "c") if number % 2 else (1, 2, 3)
+        found[f"random {number}"] = random_program(number, max_ops=5, vocab=vocab, max_seq_len=LENGTH), vocab
     return found
 
 

@@ -23,7 +23,8 @@ from tracr.model.verification import Verification
 from tracr.rasp import display
 
 ORDER = (
-    "version caching errors",
+    "version caching installation",
+    "errors",
     "spelling extras threads rational writing",
     "workers",
     "values",
@@ -59,6 +60,7 @@ ORDER = (
     "tracr",
     "playground",
     "cli",
+    "__main__",
     "COMPAT",
 )
 """Modules and packages; those on one line do not use each other. `tracr` is the top package itself."""

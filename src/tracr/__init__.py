@@ -12,7 +12,10 @@
 
 from __future__ import annotations
 
+__distribution__ = "tracr"  # `tracr.installation` looks for it
+
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tracr.errors import (
@@ -31,6 +34,7 @@ from tracr.errors import (
     TracrWarning,
     VocabularyError,
 )
+from tracr.installation import SHARED, shared_folder
 from tracr.ir.switches import OPTIONS, PASSES
 from tracr.loading import load
 from tracr.model.compiled import CompiledModel
@@ -77,6 +81,9 @@ __all__ = [
     "to_rasp",
     "zoo",
 ]
+
+if shared_folder():
+    warnings.warn(SHARED, TracrWarning, stacklevel=2)
 
 if TYPE_CHECKING:
     from tracr import lab, natural, zoo

@@ -18,6 +18,7 @@
       PrecisionError    a number format in which the model is not proved to be right
       NotAdmitted       a trained model whose mechanism was not measured to be the known one
       MissingExtra      an optional library that is not installed
+      InstallationError files of this package were replaced by those of another one
       UnknownName       a name that does not exist, such as that of an activation
 
 Warnings about a program are `TracrWarning`.
@@ -29,6 +30,8 @@ import pickle
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tracr.installation import REMEDY, files_replaced
+
 __all__ = [
     "CertificateError",
     "CompileError",
@@ -39,6 +42,7 @@ __all__ = [
     "FunctionError",
     "IdError",
     "InputError",
+    "InstallationError",
     "InternalError",
     "LimitError",
     "MissingExtra",
@@ -208,6 +212,10 @@ class MissingExtra(TracrError, ImportError):
     """An optional library is not installed; the hint is the command that installs it."""
 
 
+class InstallationError(TracrError, ImportError):
+    """Files of this package were replaced or removed by another package with the same folder."""
+
+
 class UnknownName(TracrError, KeyError):
     """A name that does not exist."""
 
@@ -221,3 +229,11 @@ class Unavailable(TracrError, AttributeError):
 
 class TracrWarning(UserWarning):
     """A warning about a part of a program that its author probably did not intend."""
+
+
+if files_replaced():  # every other module of this package imports this one
+    raise InstallationError(
+        "tracr/__init__.py is missing or is not this package's: another package with the folder `tracr` was installed "
+        "or uninstalled after it, most likely tracr-pypi, the original Tracr",
+        hint=f"{REMEDY}; code written for the original runs with it too (docs/migrating.md)",
+    )

@@ -22,10 +22,14 @@ __all__ = ["load"]
 def load(
     folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000
 ) -> DesignedModel | CompressedModel | TwinModel | LearnedModel:
-    """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
+    """The model that `model.save(folder)` or `model.to_onnx(path)` wrote, or a model of the zoo.
+
+    >>> load("zoo:reverse@level2")("abc")
+    ['c', 'b', 'a']
 
     Args:
-        folder: the folder, or the .onnx file.
+        folder: the folder, or the .onnx file; or `zoo:NAME` or `zoo:NAME@levelN`, which is compiled (level 1 if none is
+            written).
         recompile: compile the saved tabulated program again instead of using the saved weights: for a folder that
             another version of the compiler wrote.
         max_parameters: the largest model to load.
@@ -35,9 +39,11 @@ def load(
 
     Raises a `FormatError` for files that are damaged, tampered with or of another format version; no code is run.
     """
-    folder = path("folder", folder, error=FormatError)
     flag("recompile", recompile, error=FormatError)
     max_parameters = whole("max_parameters", max_parameters, 1, error=FormatError)
+    if isinstance(folder, str) and folder.startswith("zoo:"):
+        return _of_the_zoo(folder, max_parameters)
+    folder = path("folder", folder, error=FormatError)
     need("safetensors")
     if os.path.isfile(folder / "compression.json"):
         from tracr.compress import saving
@@ -56,6 +62,21 @@ def load(
 
         return pretrained.load(folder, max_parameters=max_parameters)
     return _compiled(folder, recompile, max_parameters)
+
+
+def _of_the_zoo(text: str, max_parameters: int) -> DesignedModel:
+    """The compiled model of `zoo:NAME@levelN`."""
+    from tracr import zoo  # imported only when used: it builds all its programs
+    from tracr.zoo.spec import read_spec
+
+    spec = read_spec(text)
+    model = zoo.get(spec.name).load(1 if spec.level is None else spec.level)
+    if model.n_parameters > max_parameters:
+        raise FormatError(
+            f"{text} has {model.n_parameters:,} parameters, more than {max_parameters:,}",
+            hint=f"pass max_parameters={model.n_parameters}",
+        )
+    return model
 
 
 def _compiled(path: Path, recompile: bool, max_parameters: int) -> DesignedModel:

@@ -36,8 +36,8 @@ __all__ = [
 ]
 
 PROGRAM_HELP = (
-    "A .rasp file, a library program (`tracr list`), zoo:NAME (`tracr zoo`), file.py:name, or the folder of a saved "
-    "model."
+    "A .rasp file, a library program (`tracr list`), zoo:NAME or zoo:NAME@level2 (`tracr zoo`), file.py:name, or the "
+    "folder of a saved model."
 )
 TOKENS_HELP = (
     "The input, one word per token: 3 1 2. A single word can also be tokens separated by commas (3,1,2), a JSON list, "

@@ -81,6 +81,7 @@ class Found:
 
     `example` is the library entry, made for the vocabulary and length given; it knows which inputs are valid.
     `shown` is the default input of figures and pages. `causal`: whether the program is meant for causal attention.
+    `level`: the one written with the program, as in zoo:NAME@level2.
     """
 
     name: str
@@ -94,9 +95,10 @@ class Found:
     example: Example | None = None
     shown: Sequence[Value] = ()
     causal: bool = False
+    level: int | None = None
 
     @staticmethod
-    def of(name: str, example: Example, source: str = "", causal: bool = False) -> Found:
+    def of(name: str, example: Example, source: str = "", causal: bool = False, level: int | None = None) -> Found:
         """A library entry as `Found`."""
         return Found(
             name,
@@ -108,6 +110,7 @@ class Found:
             example=example,
             shown=example.shown,
             causal=causal,
+            level=level,
         )
 
 
@@ -128,6 +131,7 @@ def find(
 def _located(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
     from tracr import zoo
     from tracr.rasp.programs import EXAMPLES
+    from tracr.zoo.spec import read_spec
 
     if is_textual(program):
         return _from_text(program, name, choice, words)
@@ -136,8 +140,9 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
     if program in EXAMPLES:
         return Found.of(program, EXAMPLES[program])
     if program.startswith(ZOO):
-        entry = zoo.get(program.removeprefix(ZOO))
-        return Found.of(entry.name, entry.example, causal=entry.causal)
+        spec = read_spec(program)
+        entry = zoo.get(spec.name)
+        return Found.of(entry.name, entry.example, causal=entry.causal, level=spec.level)
     path, colon, name = program.rpartition(":")
     if colon and path.endswith(".py"):
         return _from_file(Path(path), name)
@@ -166,13 +171,15 @@ def _unknown(program: str) -> InputError:
     """The error for a program that was not found."""
     from tracr import zoo
     from tracr.rasp.programs import EXAMPLES
+    from tracr.zoo import aliases
 
     known = [*EXAMPLES, *(f"{ZOO}{name}" for name in zoo.ENTRIES if name not in EXAMPLES), *_nearby()]
+    meant = aliases.find(program, zoo.ENTRIES)
     hint = did_you_mean(program, known, f"the library has {', '.join(EXAMPLES)}")
     return InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
         "saved model",
-        hint=f"the zoo has it: {ZOO}{program}" if program in zoo.ENTRIES else hint,
+        hint=f"the zoo has it: {ZOO}{meant}" if meant else hint,
     )
 
 
@@ -218,7 +225,7 @@ def compiled(
         found.vocab,
         found.max_seq_len or DEFAULT_LENGTH,
         causal=found.causal if choice.causal is None else choice.causal,
-        level=1 if choice.level is None else choice.level,
+        level=_level(found, choice),
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
@@ -229,6 +236,14 @@ def compiled(
         gap=GAP if choice.gap is None else choice.gap,
     )
     return replace(model, source=found.source)
+
+
+def _level(found: Found, choice: GivenOptions) -> int:
+    """The level written with the program or given by --level; 1 if neither."""
+    if None not in (found.level, choice.level) and found.level != choice.level:
+        raise typer.BadParameter(f"{ZOO}{found.name}@level{found.level} has a level; leave out --level {choice.level}")
+    levels = [level for level in (found.level, choice.level) if level is not None]
+    return levels[0] if levels else 1
 
 
 # Inputs

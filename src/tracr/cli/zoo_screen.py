@@ -13,10 +13,10 @@ __all__ = ["show_zoo", "show_zoo_entry"]
 
 
 def show_zoo(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print programs of the zoo: name, description, layers, heads and tags."""
-    table = plain_table("program", "what it computes", "layers", "heads", "tags")
+    """Print programs of the zoo: name, description, difficulty, layers, heads and tags."""
+    table = plain_table("program", "what it computes", "difficulty", "layers", "heads", "tags")
     for row in rows:
-        sizes = (str(row["layers"]), str(row["heads"]))
+        sizes = (row["difficulty"], str(row["layers"]), str(row["heads"]))
         table.add_row(Text(row["name"], "cyan"), Text(row["description"]), *sizes, " ".join(row["tags"]))
     Screen().print(table)
 
@@ -33,12 +33,29 @@ def show_zoo_entry(row: Mapping[str, Any]) -> None:
         facts.add_row("only for", Text(row["right_for"]))
     facts.add_row("attention", "causal" if row["causal"] else "bidirectional")
     facts.add_row("layers", f"{row['layers']}, up to {row['heads']} heads per layer")
+    facts.add_row("difficulty", f"{row['difficulty']} ({row['component_count']} heads and MLPs)")
+    facts.add_row("certified", _certified(row["certified_levels"]))
+    facts.add_row("twins", _twins(row["twins"]))
     facts.add_row("tags", " ".join(row["tags"]))
+    if row["other_names"]:
+        facts.add_row("also called", ", ".join(row["other_names"]))
     facts.add_row("input", Text(" ".join(map(short, row["input"]))))
     facts.add_row("output", Text(" ".join(map(short, row["output"]))))
     screen.print(facts)
     screen.print()
-    table = plain_table("component", "what it does")
+    table = plain_table("component", "what it does", "role")
     for name, sentence in row["components"].items():
-        table.add_row(Text(name, "cyan"), Text(sentence))
+        table.add_row(Text(name, "cyan"), Text(sentence), Text(", ".join(row["roles"][name])))
     screen.print(table)
+
+
+def _certified(levels: Sequence[int]) -> str:
+    """The levels at which the checker accepted the model, in words."""
+    return f"at level {', '.join(map(str, levels))}, in float32" if levels else "at no level"
+
+
+def _twins(twins: Mapping[str, int] | None) -> str:
+    """How many twins were admitted, in words."""
+    if twins is None:
+        return "none trained"
+    return f"{twins['admitted']} of {twins['trained']} admitted ({twins['tokens']} tokens, length {twins['length']})"

@@ -4,12 +4,16 @@ entry.py      `Entry`: a program, the inputs it is for, its task; `task` makes o
 pieces.py     expressions that many programs are built from
 library.py    the programs of `tracr.rasp.programs`
 registry.py   all entries by name
+aliases.py    other names of the same tasks, and suggestions
+facts.py      what was measured of each program (facts.json)
+spec.py       `zoo:NAME@levelN`, as `tracr.load` and the command line take it
 
 The families, a file each: positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets,
 transforms.
 """
 
 from tracr.zoo.entry import Entry
-from tracr.zoo.registry import ENTRIES, entries, get, load, names, tags
+from tracr.zoo.facts import ZooFacts
+from tracr.zoo.registry import ENTRIES, entries, facts, get, load, names, tags
 
-__all__ = ["ENTRIES", "Entry", "entries", "get", "load", "names", "tags"]
+__all__ = ["ENTRIES", "Entry", "ZooFacts", "entries", "facts", "get", "load", "names", "tags"]

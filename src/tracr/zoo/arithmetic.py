@@ -228,6 +228,37 @@ def maximum() -> SOp:
     5,
     shown=(2, 1, 3, 1),
     tags="arithmetic extremes numerical",
+    says="the smallest token of the input, at every position",
+    answers=everywhere(min),
+    tokens=NUMBERS,
+)
+def minimum() -> SOp:
+    """The mean of the tokens that are above no token: they are all equal."""
+    undercut = count(tokens, tokens, Comparison.LT).named("undercut")
+    smallest = rasp.Select(undercut, 0, Comparison.EQ).named("smallest")
+    return mean(smallest, tokens).named("minimum")
+
+
+@task(
+    (1, 2, 3, 4),
+    5,
+    shown=(1, 2, 4, 2),
+    tags="arithmetic classic",
+    says="two-sum: whether some token of the input and this one add up to 5",
+    answers=at_each(lambda xs, i: 5 - xs[i] in xs),
+    tokens=NUMBERS,
+)
+def two_sum() -> SOp:
+    """Counts the tokens that complete this one."""
+    wanted = rasp.Map(lambda x: 5 - x, tokens).named("wanted")
+    return (count(tokens, wanted).named("partners") > 0).named("two_sum")
+
+
+@task(
+    (0, 1, 2, 3),
+    5,
+    shown=(2, 1, 3, 1),
+    tags="arithmetic extremes numerical",
     says="the difference between the largest and the smallest token",
     answers=everywhere(lambda xs: max(xs) - min(xs)),
     tokens=NUMBERS,

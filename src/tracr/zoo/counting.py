@@ -98,6 +98,34 @@ def is_majority() -> SOp:
     return rasp.SequenceMap(lambda n, total: 2 * n > total, hist, length).named("is_majority")
 
 
+@task(
+    "abc",
+    5,
+    shown="aab",
+    tags="counting comparison",
+    says="whether all tokens of the input are equal",
+    answers=everywhere(lambda xs: len({*xs}) == 1),
+)
+def all_equal() -> SOp:
+    """Whether this token occurs as often as there are positions."""
+    hist = count(tokens, tokens).named("hist")
+    return rasp.SequenceMap(lambda n, total: n == total, hist, length).named("all_equal")
+
+
+@task(
+    "abc",
+    6,
+    shown="abaca",
+    tags="counting",
+    says="how frequent this token is: 'rare' if it occurs once, 'common' if twice, 'frequent' if more often",
+    answers=at_each(lambda xs, i: ["rare", "common", "frequent"][min(xs.count(xs[i]), 3) - 1]),
+)
+def frequency_class() -> SOp:
+    """The histogram, in three classes."""
+    hist = count(tokens, tokens).named("hist")
+    return rasp.Map(lambda n: "rare" if n == 1 else "common" if n == 2 else "frequent", hist).named("frequency_class")
+
+
 def _leader(xs: list[Any]) -> str:
     lead = xs.count("a") - xs.count("b")
     return "a" if lead > 0 else "b" if lead < 0 else "="

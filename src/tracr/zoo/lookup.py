@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from tracr.rasp import rasp
@@ -63,6 +64,33 @@ def induction_first() -> SOp:
     occurrence = count(tokens, tokens).named("occurrence")
     key = rasp.SequenceMap(lambda token, n: token if n == 1 else "", tokens, occurrence).named("first_time")
     return fetch(before(key, 1, ""), tokens, tokens).named("induction_first")
+
+
+def _two_hops(xs: list[Any]) -> Any:
+    """The token after the first occurrence of the token after the first occurrence of the last token."""
+    token = xs[-1]
+    for _ in range(2):
+        followers = [after for one, after in pairwise(xs) if one == token]
+        token = followers[0] if followers else MISSING
+    return token
+
+
+@task(
+    "abc",
+    6,
+    shown="abcab",
+    tags="lookup classic",
+    says="two-hop induction: the first follower of the first follower of this token, so far",
+    answers=prefixes(_two_hops),
+    causal=True,
+)
+def two_hop_induction() -> SOp:
+    """`induction_first`, and the same look-up again from its answer."""
+    occurrence = count(tokens, tokens).named("occurrence")
+    key = rasp.SequenceMap(lambda token, n: token if n == 1 else "", tokens, occurrence).named("first_time")
+    follows = before(key, 1, "").named("follows")
+    first_hop = fetch(follows, tokens, tokens).named("first_hop")
+    return fetch(follows, first_hop, tokens).named("two_hop_induction")
 
 
 @task(

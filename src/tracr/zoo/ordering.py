@@ -9,7 +9,7 @@ from tracr.rasp.programs import make_sort_composite
 from tracr.rasp.programs.conditions import COUNTABLE, NUMBERS, ORDERED
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.zoo.entry import at_each, everywhere, prefixes, task
-from tracr.zoo.pieces import before, count, earlier, everything, fetch, same, share, token_at
+from tracr.zoo.pieces import MISSING, before, count, earlier, everything, fetch, same, share, token_at
 
 tokens, indices, length = rasp.tokens, rasp.indices, rasp.length
 NUMERALS = (1, 2, 3, 4)
@@ -252,3 +252,28 @@ def count_records() -> SOp:
     """Counts the positions with no token so far that is as large."""
     at_least = count(tokens, tokens, Comparison.GEQ).named("at_least")
     return count(at_least, 1).named("count_records")
+
+
+def _trend(xs: list[Any], i: int) -> str:
+    if i == 0:
+        return MISSING
+    return "up" if xs[i] > xs[i - 1] else "down" if xs[i] < xs[i - 1] else "same"
+
+
+@task(
+    NUMERALS,
+    5,
+    shown=(1, 3, 3, 2),
+    tags="ordering comparison",
+    says="trend: whether the token goes 'up' or 'down' from the one before it or is the 'same'; '-' at the start",
+    answers=at_each(_trend),
+    causal=True,
+    tokens=NUMBERS,
+)
+def trend() -> SOp:
+    """A head fetches the token before; the MLP compares."""
+    return rasp.SequenceMap(
+        lambda x, last: MISSING if last == MISSING else "up" if x > last else "down" if x < last else "same",
+        tokens,
+        before(tokens),
+    ).named("trend")

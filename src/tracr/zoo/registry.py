@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from tracr.arguments import text
 from tracr.errors import UnknownName
 from tracr.model.compiled import CompiledModel
 from tracr.spelling import did_you_mean
-from tracr.values import Value
+from tracr.values import Value, short_repr
 from tracr.zoo import (
     arithmetic,
     brackets,
@@ -22,10 +23,12 @@ from tracr.zoo import (
     runs,
     transforms,
 )
+from tracr.zoo.aliases import find, suggestion
 from tracr.zoo.entry import Entry
+from tracr.zoo.facts import ZooFacts, facts_of
 from tracr.zoo.library import LIBRARY
 
-__all__ = ["ENTRIES", "entries", "get", "load", "names", "tags"]
+__all__ = ["ENTRIES", "entries", "facts", "get", "load", "names", "tags"]
 
 FAMILIES = (positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets, transforms)
 
@@ -62,16 +65,29 @@ def tags() -> list[str]:
 
 
 def get(name: str) -> Entry:
-    """The entry of a name.
+    """The entry of a name, or of another name of the same task (`tracr/zoo/aliases.py`).
 
     >>> get("copy_next").description
     'the token after this one'
+    >>> get("ioi").name
+    'indirect_object'
     """
-    if name not in ENTRIES:
-        raise UnknownName(
-            f"the zoo has no program {name!r}", hint=did_you_mean(name, ENTRIES, "`tracr zoo` and zoo.names() list all")
-        )
-    return ENTRIES[name]
+    found = find(text("name", name), ENTRIES)
+    if found is None:
+        raise UnknownName(f"the zoo has no program {short_repr(name)}", hint=suggestion(name, ENTRIES))
+    return ENTRIES[found]
+
+
+def facts(name: str) -> ZooFacts:
+    """What was measured of a program at its default size: sizes, difficulty, roles, certificates, twins.
+
+    >>> known = facts("induction_head")
+    >>> known.difficulty, known.layers, known.components, known.certified
+    ('easy', 2, 2, (0, 1, 2))
+    >>> known.roles["blocks.0.attn.0"]
+    ('copy_by_position',)
+    """
+    return facts_of(get(name).name)
 
 
 def load(

@@ -1,0 +1,194 @@
+"""The files around the package: workflows, templates, metadata, the changelog, and the scripts of a release."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import tracr
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[1]
+GITHUB = ROOT / ".github"
+if not GITHUB.is_dir():
+    pytest.skip("this is not a checkout", allow_module_level=True)
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def tool(name: str) -> ModuleType:
+    """A script of the folder `tools`."""
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def steps(workflow: Any) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, step) for name, job in workflow["jobs"].items() for step in job.get("steps", [])]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_are_well_formed(path: Path) -> None:
+    """Jobs have a machine or call a workflow that exists; steps run or use something; no rights by default."""
+    workflow = read(path)
+    assert workflow["name"] == path.stem
+    assert workflow[True]  # YAML reads `on` as true
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        assert ("runs-on" in job) != ("uses" in job)
+        assert (ROOT / job["uses"]).is_file() if "uses" in job else job["steps"]
+        assert {*([job["needs"]] if "needs" in job else [])} <= {*workflow["jobs"]}
+    for _, step in steps(workflow):
+        assert ("run" in step) != ("uses" in step), step
+        assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/x@v1"))
+
+
+def test_workflows_run_what_there_is() -> None:
+    """Targets of the Makefile and scripts of the repository, and no others."""
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {"docs"}
+    runs = [step["run"] for path in WORKFLOWS for _, step in steps(read(path)) if "run" in step]
+    for line in runs:
+        assert set(re.findall(r"\bmake ([\w-]+)", line)) <= targets, line
+        for script in re.findall(r"python ((?:tools|benchmarks)/[\w/]+\.py)", line):
+            assert (ROOT / script).is_file(), script
+    assert len(runs) > 15
+
+
+def test_the_matrix_has_every_python_and_system() -> None:
+    """Those of the classifiers."""
+    matrix = read(GITHUB / "workflows" / "test.yml")["jobs"]["test"]["strategy"]["matrix"]
+    assert [name.partition("-")[0] for name in matrix["os"]] == ["ubuntu", "macos", "windows"]
+    named = [one.rpartition(" ")[2] for one in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", one)]
+    assert matrix["python"] == named == ["3.11", "3.12", "3.13", "3.14"]
+
+
+def test_templates_are_well_formed() -> None:
+    """Every form has a name, a description and fields with different ids."""
+    forms = [path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config"]
+    assert len(forms) == 3
+    for path in forms:
+        form = read(path)
+        assert form["name"]
+        assert form["description"]
+        fields = [one for one in form["body"] if one["type"] != "markdown"]
+        assert len({one["id"] for one in fields}) == len(fields) > 1
+        assert all(one["attributes"]["label"] for one in fields)
+    hooks = read(ROOT / ".pre-commit-config.yaml")["repos"][0]["hooks"]
+    assert {hook["language"] for hook in hooks} == {"system"}
+
+
+def test_one_version() -> None:
+    """`version.py` is the source; the citation says the same, and the first version of the changelog too."""
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "tracr.version.__version__"}
+    assert read(ROOT / "CITATION.cff")["version"] == tracr.__version__
+    sections = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sections[:2] == ["Unreleased", tracr.__version__]
+
+
+def test_no_address_is_invented() -> None:
+    """Metadata have no addresses until the project has one."""
+    urls = PROJECT["project"].get("urls", {})
+    assert "example" not in str(urls)
+    if not urls:
+        release = tool("release")
+        with pytest.raises(release.NotReadyError, match="no public address yet"):
+            release.check_addresses()
+
+
+def test_the_checklist_of_a_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs checks, says what to do where one fails, and has no command that uploads."""
+    release = tool("release")
+    monkeypatch.setattr(release, "git", lambda *_: "")  # no tags yet
+    assert release.main(["--only", "version"]) == 0
+    assert "version" in capsys.readouterr().out
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    (tmp_path / "src" / "tracr").mkdir(parents=True)
+    (tmp_path / "src" / "tracr" / "version.py").write_text('__version__ = "1.2.3"\n')
+    changelog = tmp_path / "CHANGELOG.md"
+    for text, problem in (
+        ("## 1.2.3 (2026-01-01)\n", "must begin with the section Unreleased"),
+        ("## Unreleased\n\n## 1.2.3\n", "write `## 1.2.3 "),
+        ("## Unreleased\n\n- x\n\n## 1.2.3 (2026-01-01)\n", "move the lines"),
+    ):
+        changelog.write_text(text)
+        assert release.main(["--only", "changelog"]) == 1
+        assert problem in capsys.readouterr().out
+    changelog.write_text("## Unreleased\n\n## 1.2.3 (2026-01-01)\n")
+    assert release.main(["--only", "changelog"]) == 0
+    source = (ROOT / "tools" / "release.py").read_text()
+    assert source.count("twine upload") == 1  # in the text it prints
+    assert re.search(r'^UPLOAD = "python -m twine upload', source, re.MULTILINE)
+
+
+GOOD = {
+    "kernel": True,
+    "loaded": ["numpy", "tracr"],
+    "import_ratio": 2.0,
+    "wheel_bytes": 1,
+    "installed_bytes": 1,
+    "answers": {"hist@level1": ["[1]", "[1]"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {}, None),
+        ("tracr-1-py3-none-any.whl", {"kernel": False}, None),
+        ("tracr-1-py3-none-any.whl", {}, "the C kernel is in the wheel of all platforms"),
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {"kernel": False}, "the C kernel is missing"),
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {"loaded": ["numpy", "torch", "tracr"]}, "loads numpy, torch, tracr"),
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {"import_ratio": 99.0}, "99.0 times as long"),
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {"wheel_bytes": 10**8}, "100,000,000 bytes"),
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {"installed_bytes": 10**8}, "the installed files"),
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {"answers": {"hist": ["[1]", "[2]"]}}, "differs from numpy's"),
+    ],
+)
+def test_what_is_wrong_with_a_wheel(name: str, change: dict[str, Any], problem: str | None) -> None:
+    """`make test-wheel` fails for each of these."""
+    found = tool("artefacts").wrong(name, {**GOOD, **change})
+    assert found == [] if problem is None else problem in found[0]
+
+
+def test_no_compiler_is_found(tmp_path: Path) -> None:
+    """Under the variables with which wheels are tested."""
+    variables = tool("artefacts").without_compiler(tmp_path)
+    assert variables["PATH"] == str(tmp_path)
+    script = "import shutil; print([shutil.which(name) for name in ('cc', 'gcc', 'clang')])"
+    done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[None, None, None]"
+
+
+def test_the_kernel_is_chosen_by_a_variable() -> None:
+    """A misspelt choice is refused; `make test-wheel` builds both kinds of wheels."""
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--version"],
+        cwd=ROOT,
+        env={**os.environ, "TRACR_KERNEL": "maybe"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "TRACR_KERNEL is 'maybe'; it must be one of optional, required, none" in done.stderr
