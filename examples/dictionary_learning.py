@@ -16,7 +16,7 @@ import warnings
 import numpy as np
 
 import tracr
-from tracr.compress import samples, score
+from tracr import compress
 from tracr.compress.paper import study
 
 SEEDS = range(3)
@@ -34,7 +34,7 @@ def main() -> None:
     print("features recovered (|cosine| > 0.9), mean over seeds:")
     print(f"{'program':<12} {'D':>3} {'d':>3} {'features':>8} {'learned':>8} {'activations':>11} {'random':>7}")
     found: dict[tuple[str, int, int], list[tuple[int, ...]]] = {}
-    for sample in samples(models, seeds=SEEDS):
+    for sample in compress.samples(models, seeds=SEEDS):
         rng = np.random.default_rng(sample.model.training.seed)
         rows = np.unique(sample.activations.round(9), axis=0)
         rows = rng.permutation(rows)[:ROWS]
@@ -52,7 +52,9 @@ def main() -> None:
             learned = learner.fit(rows).components_
         drawn = rows[rng.permutation(len(rows))[:atoms]]
         random = rng.normal(size=(atoms, rows.shape[1]))
-        marks = tuple(score(dictionary, sample.directions).recovered for dictionary in (learned, drawn, random))
+        marks = tuple(
+            compress.score(dictionary, sample.directions).recovered for dictionary in (learned, drawn, random)
+        )
         found.setdefault((sample.program, sample.model.compiled.d_model, sample.model.d_model), []).append(
             (*marks, atoms)
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from docs.generator.api import MOCKED
-from docs.generator.docstrings import process
+from docs.generator.docstrings import colour_examples, process
 from tracr.version import __version__
 
 HERE = Path(__file__).parent
@@ -30,8 +30,8 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_search_summary = False  # it needs requests, which pages opened from disk may not make
 
-highlight_language = "pycon"
 myst_enable_extensions = ["attrs_inline"]
+toc_object_entries_show_parents = "hide"
 myst_heading_anchors = 4
 myst_fence_as_directive: list[str] = []
 
@@ -39,7 +39,6 @@ default_role = "code"
 autodoc_mock_imports = MOCKED
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_class_signature = "separated"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
@@ -49,5 +48,6 @@ suppress_warnings = ["ref.python"]  # types of the same name in two modules
 
 
 def setup(app: Sphinx) -> None:
-    """Register what changes docstrings; before napoleon, which reads their sections."""
+    """Register what changes docstrings, before napoleon reads their sections, and what colours examples."""
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("doctree-read", colour_examples)

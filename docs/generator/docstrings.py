@@ -1,14 +1,21 @@
-"""Docstrings, which are plain text with Markdown's backticks, in the notation of Sphinx."""
+"""Docstrings, which are plain text with Markdown's backticks, in the notation of Sphinx; colours of examples."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-__all__ = ["plain_docstring", "process"]
+__all__ = ["colour_examples", "plain_docstring", "process"]
 
 MARKUP = re.compile(r"(`[^`]+`)(\w)?|\|")
 ALIGNED = re.compile(r"^\S.*\S {2,}\S|^ +\S")
+
+
+def colour_examples(app: Any, doctree: Any) -> None:
+    """The event of Sphinx: indented blocks of pages are Python if they begin as examples do."""
+    for block in doctree.findall(lambda node: node.tagname == "literal_block"):
+        if block.astext().startswith(">>>"):
+            block["language"] = "pycon"
 
 
 def process(app: Any, what: str, name: str, value: object, options: Any, lines: list[str]) -> None:
