@@ -33,7 +33,7 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test tiny slow lint test-wheel kernel-check clean bundle browser images docs
+.PHONY: demo test tiny slow lint test-wheel kernel-check clean bundle browser images docs notebooks
 .DELETE_ON_ERROR:
 
 define NEXT_STEPS
@@ -123,6 +123,10 @@ images: $(VENV)/.installed-dev web/node_modules/.installed
 	$(BIN)/tracr figure frac_prevs --input x,a,c,x --level 0 -o docs/images/frac_prevs.svg
 	$(BIN)/tracr explore frac_prevs x a c x -o build/screenshot.html
 	node web/browser/screenshot.js build/screenshot.html docs/images/explorer.png
+
+# The outputs that are stored in the notebooks of examples/.
+notebooks: $(VENV)/.installed-slow
+	$(BIN)/python -m docs.generator.run_notebooks
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """One import style in README.md, the documentation, the examples and the notebooks.
 
-`import tracr`, then the parts as modules: `from tracr.rasp import rasp, programs`, `from tracr import lab, zoo`. Names are
-imported only from modules further inside, such as `tracr.lab.methods`.
+`import tracr`, then the parts as modules: `from tracr.rasp import rasp, programs`, `from tracr import lab, zoo`. Names
+are imported only from modules further inside, such as `tracr.lab.methods`.
 """
 
 from __future__ import annotations
