@@ -1,4 +1,4 @@
-"""Notebooks run from top to bottom and show what is stored in them; tests/test_tutorial_notebook.py has the quick one."""
+"""Notebooks run from top to bottom and show what is stored in them; test_tutorial_notebook.py has the quick one."""
 
 from __future__ import annotations
 

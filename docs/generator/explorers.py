@@ -1,7 +1,7 @@
 """Explorer pages inside pages.
 
 A line `<!-- explorer: frac_prevs x a c x -->` cannot be seen on GitHub. On the site it becomes the page that
-`tracr explore frac_prevs x a c x` writes.
+`tracr explore frac_prevs x a c x` writes. A picture before the line is for GitHub, and left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 __all__ = ["embedded", "explorer_page", "wanted"]
 
-MARK = re.compile(r"^<!-- explorer: (.+?) -->$", re.MULTILINE)
+MARK = re.compile(r"^(?:!\[[^]]*\]\([^)]*\)\n\n)?<!-- explorer: (.+?) -->$", re.MULTILINE)
 
 
 def wanted(markdown: str) -> list[str]:

@@ -42,9 +42,9 @@ def _files(folder: Path) -> list[str]:
 def relinked(markdown: str, origin: str, known: Places) -> str:
     """A page's text with links that are right on the site; `origin` is the path of the page in the repository.
 
-    >>> known = {"README.md": "index.md", "docs/zoo.md": "zoo.md", "docs/a.json": "a.json", "examples": "examples.md"}
+    >>> known = {"README.md": "index.md", "docs/zoo.md": "zoo.md", "docs/a.json": "a.json", "examples": "recipes.md"}
     >>> relinked("[the zoo](docs/zoo.md#cases), [scripts](examples)", "README.md", known)
-    '[the zoo](zoo.md#cases), [scripts](examples.md)'
+    '[the zoo](zoo.md#cases), [scripts](recipes.md)'
     >>> relinked("[numbers](docs/a.json)", "README.md", known)  # a file that is copied, not a page
     '<a href="a.json">numbers</a>'
     """
