@@ -20,7 +20,18 @@ def main(arguments: list[str]) -> int:
     """Write the sources, run Sphinx with warnings as errors, list the versions, check all links."""
     site = Path(arguments[0] if arguments else ROOT / "build/site").resolve()
     write_sources(WORK / "pages", WORK / "copied", WORK)
-    options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(Path(__file__).parent), "-d", str(WORK / "doctrees")]
+    options = [
+        "-q",
+        "-E",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        "-c",
+        str(Path(__file__).parent),
+        "-d",
+        str(WORK / "doctrees"),
+    ]
     if build_main([*options, str(WORK / "pages"), str(site / __version__)]):
         return 1
     list_versions(site)

@@ -22,6 +22,8 @@ def process(app: Any, what: str, name: str, value: object, options: Any, lines: 
     """The event of Sphinx: change the lines of a docstring."""
     if what == "data" and "\n".join(lines).strip() == (type(value).__doc__ or "").strip():
         lines.clear()  # the docstring of the type, not of this value
+    if what in ("attribute", "data", "property") and lines:
+        lines.insert(0, "")  # else napoleon reads the words before a colon as a type
     lines[:] = plain_docstring(lines, tables=what == "module")
 
 
@@ -40,7 +42,7 @@ def plain_docstring(lines: list[str], tables: bool) -> list[str]:
     ['all `Select`\\\\ s of `a|b`', '']
     """
     found: list[str] = []
-    for paragraph in "\n".join(lines).strip("\n").split("\n\n"):
+    for paragraph in "\n".join(lines).rstrip("\n").split("\n\n"):
         inside = paragraph.split("\n")
         if inside[0].lstrip().startswith(">>>"):
             found += [*inside, ""]

@@ -7,12 +7,11 @@ import importlib.util
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
+from tests.docs.command_line import parse
 from tracr.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -84,12 +83,7 @@ def names_of_tests(path: Path) -> set[str]:
 @pytest.mark.parametrize("line", commands("tracr"))
 def test_options_of_tracr_exist(line: str) -> None:
     """The command and its options can be read, whether it is run or not."""
-    command: Any = typer.main.get_command(app)
-    _, *rest = words(line)
-    while hasattr(command, "commands"):
-        name, *rest = rest
-        command = command.commands[name]
-    command.make_context(command.name, rest)
+    parse(words(line)[1:])
 
 
 def test_quick_commands_of_tracr_end_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
