@@ -18,7 +18,8 @@ PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p; done))
 
 # A .venv whose interpreter is gone (Python was upgraded) is set up again.
-$(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-slow)
+$(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-docs \
+	$(VENV)/.installed-slow)
 $(shell $(BARE)/bin/python -c '' 2>/dev/null || rm -f $(BARE)/.installed)
 $(shell $(COMPARE)/bin/python -c '' 2>/dev/null || rm -f $(COMPARE)/.installed $(COMPARE)/.others)
 
@@ -32,7 +33,7 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test tiny slow lint test-wheel wheels coverage release-check kernel-check clean bundle browser images
+.PHONY: demo test tiny slow lint test-wheel wheels coverage release-check kernel-check clean bundle browser images docs notebooks
 .DELETE_ON_ERROR:
 
 define NEXT_STEPS
@@ -127,11 +128,21 @@ browser: $(VENV)/.installed-dev web/node_modules/.installed
 	$(BIN)/python web/browser/report_fixtures.py build/explorer
 	cd web && TRACR_PYTHON=$(abspath $(BIN)/python) npm run -s browser
 
+# The documentation site, with all its links checked: build/site/index.html (docs/site.md). A folder may hold several
+# versions: `make docs SITE=/path`.
+SITE := build/site
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m docs.generator $(SITE)
+
 # The pictures of README.md.
 images: $(VENV)/.installed-dev web/node_modules/.installed
 	$(BIN)/tracr figure frac_prevs --input x,a,c,x --level 0 -o docs/images/frac_prevs.svg
 	$(BIN)/tracr explore frac_prevs x a c x -o build/screenshot.html
 	node web/browser/screenshot.js build/screenshot.html docs/images/explorer.png
+
+# The outputs that are stored in the notebooks of examples/.
+notebooks: $(VENV)/.installed-slow
+	$(BIN)/python -m docs.generator.run_notebooks
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -153,6 +164,10 @@ $(VENV)/.installed: $(INSTALLED) | $(BIN)/python
 
 $(VENV)/.installed-dev: $(INSTALLED) | $(BIN)/python
 	$(BIN)/python -m pip install -q -e '.[dev]'
+	touch $(VENV)/.installed $@
+
+$(VENV)/.installed-docs: $(INSTALLED) | $(BIN)/python
+	$(BIN)/python -m pip install -q -e '.[docs]'
 	touch $(VENV)/.installed $@
 
 # torch first, and pinned: left to itself pip takes a build several times the size.

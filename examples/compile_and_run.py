@@ -9,18 +9,18 @@ import argparse
 from itertools import product
 
 import tracr
-from tracr.rasp.rasp import Aggregate, Comparison, Select, SelectorWidth, SequenceMap, tokens
+from tracr.rasp import rasp
 
 VOCAB, LONGEST = "abc", 5
 
 
 def frequent() -> tracr.rasp.SOp:
     """Whether the token of each position occurs more often than the mean over all positions."""
-    same_token = Select(tokens, tokens, Comparison.EQ).named("same_token")
-    count = SelectorWidth(same_token).named("count")
-    everywhere = Select(1, 1, Comparison.EQ).named("everywhere")
-    mean_count = Aggregate(everywhere, count, default=0).named("mean_count")
-    return SequenceMap(lambda own, mean: own > mean, count, mean_count).named("frequent")
+    same_token = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ).named("same_token")
+    count = rasp.SelectorWidth(same_token).named("count")
+    everywhere = rasp.Select(1, 1, rasp.Comparison.EQ).named("everywhere")
+    mean_count = rasp.Aggregate(everywhere, count, default=0).named("mean_count")
+    return rasp.SequenceMap(lambda own, mean: own > mean, count, mean_count).named("frequent")
 
 
 def main() -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import tracr
-from tracr.extras import need
-from tracr.rasp.programs import EXAMPLES
-from tracr.viz import KINDS
+from tracr import extras, viz
+from tracr.rasp import programs
 
 STREAMS = {"frac_prevs": "xacx", "sort_unique": (3, 4, 1, 2), "sort": (3, 1, 3, 2)}
 STREAMS |= {"pair_balance": "(()a)", "shuffle_dyck2": "({)}"}  # the last is the paper's dyck-2
@@ -21,16 +20,16 @@ RASP = 'is_x = (tokens == "x")\nprevs = select(indices, indices, <=)\nfrac_prevs
 
 def stream(name: str) -> Any:
     """A program of the library at level 0, the paper's structure: the residual stream on one input."""
-    example = EXAMPLES[name]
+    example = programs.EXAMPLES[name]
     return tracr.compile(example.program, example.vocab, example.max_seq_len, level=0).figure("stream", STREAMS[name])
 
 
 def side_by_side(model: tracr.CompiledModel, parts: dict[str, str], widths: list[float], height: float) -> Any:
     """Figures of these kinds, or texts, under their titles."""
-    figure = need("matplotlib.figure", extra="viz").Figure(figsize=(sum(widths), height), layout="constrained")
+    figure = extras.need("matplotlib.figure", extra="viz").Figure(figsize=(sum(widths), height), layout="constrained")
     for ax, (title, what) in zip(figure.subplots(1, len(parts), width_ratios=widths), parts.items(), strict=True):
         ax.set_title(title, fontsize=10)
-        if what in KINDS:
+        if what in viz.KINDS:
             model.figure(what, ax=ax)
         else:
             ax.axis("off")
@@ -44,7 +43,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default="paper_figures", help="default: paper_figures")
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
-    model = tracr.compile(EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)
+    model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)
     craft = model.show("lower").replace("  # ", "\n    ").replace(" where ", "\n    where ")
     analogy = {"RASP": RASP, "Craft": craft, "weights": "weights"}
     overview = {"1, 2: values": "graph", "3: components": "weights", "4, 5: layers": "layers"}

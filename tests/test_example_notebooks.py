@@ -1,34 +1,24 @@
-"""The notebooks on patching and on the laboratory run from top to bottom, and show what is stored in them."""
+"""Notebooks run from top to bottom and show what is stored in them; test_tutorial_notebook.py has the quick one."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import tracr
+from tests.notebooks import texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NOTEBOOKS = {"patching.ipynb": ["transformer_lens"], "laboratory.ipynb": ["safetensors"]}
+NOTEBOOKS: dict[str, list[str]] = {
+    "lesson.ipynb": [],
+    "patching.ipynb": ["transformer_lens"],
+    "laboratory.ipynb": ["safetensors"],
+}
 """With the libraries that they need besides matplotlib."""
-
-
-def texts(notebook: Any) -> list[str]:
-    """What each cell prints, and the value it ends with."""
-    found = []
-    for cell in notebook.cells:
-        shown = ""
-        for output in cell.get("outputs", ()):
-            if output.output_type == "stream" and output.name == "stdout":
-                shown += output.text
-            elif output.output_type == "execute_result":
-                shown += output.data["text/plain"]
-        found.append(shown)
-    return found
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -43,5 +33,5 @@ def test_notebook_shows_what_it_stores(name: str, monkeypatch: pytest.MonkeyPatc
     stored = nbformat.read(EXAMPLES / name, as_version=4)
     fresh = nbformat.read(EXAMPLES / name, as_version=4)
     nbclient.NotebookClient(fresh, timeout=300, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
-    assert texts(fresh) == texts(stored)
-    assert any(texts(stored))
+    assert texts(fresh.cells) == texts(stored.cells)
+    assert any(texts(stored.cells))

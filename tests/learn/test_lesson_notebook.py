@@ -63,10 +63,7 @@ def test_pars_in_the_text_are_right() -> None:
     assert (learn.puzzle(3).par, learn.puzzle(1).par) == (2, 1)
 
 
-def test_it_is_committed_clean_and_its_links_exist() -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    nbformat.validate(notebook)
-    assert all(cell.outputs == [] and cell.execution_count is None for cell in cells("code"))
+def test_its_links_exist() -> None:
     links = [link for cell in cells("markdown") for link in re.findall(r"\]\(([^)]+)\)", cell.source)]
     assert links
     assert all((NOTEBOOK.parent / link).is_file() for link in links)

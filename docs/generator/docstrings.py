@@ -1,0 +1,60 @@
+"""Docstrings, which are plain text with Markdown's backticks, in the notation of Sphinx; colours of examples."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["colour_examples", "plain_docstring", "process"]
+
+MARKUP = re.compile(r"(`[^`]+`)(\w)?|\|")
+ALIGNED = re.compile(r"^\S.*\S {2,}\S|^ +\S")
+
+
+def colour_examples(app: Any, doctree: Any) -> None:
+    """The event of Sphinx: indented blocks of pages are Python if they begin as examples do."""
+    for block in doctree.findall(lambda node: node.tagname == "literal_block"):
+        if block.astext().startswith(">>>"):
+            block["language"] = "pycon"
+
+
+def process(app: Any, what: str, name: str, value: object, options: Any, lines: list[str]) -> None:
+    """The event of Sphinx: change the lines of a docstring."""
+    if what == "data" and "\n".join(lines).strip() == (type(value).__doc__ or "").strip():
+        lines.clear()  # the docstring of the type, not of this value
+    if what in ("attribute", "data", "property") and lines:
+        lines.insert(0, "")  # else napoleon reads the words before a colon as a type
+    lines[:] = plain_docstring(lines, tables=what == "module")
+
+
+def plain_docstring(lines: list[str], tables: bool) -> list[str]:
+    """The lines with what Sphinx would take for markup marked as text.
+
+    Args:
+        lines: the docstring's.
+        tables: whether paragraphs in columns keep their line ends and spaces.
+
+    >>> plain_docstring(["entry.py     an entry", "registry.py  all of them"], tables=True)
+    ['::', '', '    entry.py     an entry', '    registry.py  all of them', '']
+    >>> plain_docstring(["the mean of |1 - f|"], tables=True)
+    ['the mean of \\\\|1 - f\\\\|', '']
+    >>> plain_docstring(["all `Select`s of `a|b`"], tables=False)
+    ['all `Select`\\\\ s of `a|b`', '']
+    """
+    found: list[str] = []
+    for paragraph in "\n".join(lines).rstrip("\n").split("\n\n"):
+        inside = paragraph.split("\n")
+        if inside[0].lstrip().startswith(">>>"):
+            found += [*inside, ""]
+        elif tables and any(map(ALIGNED.match, inside)):
+            found += ["::", "", *(f"    {line}" for line in inside), ""]
+        else:
+            found += [*MARKUP.sub(_as_text, paragraph).split("\n"), ""]
+    return found
+
+
+def _as_text(match: re.Match[str]) -> str:
+    code, letter = match.groups()
+    if code is None:
+        return r"\|"
+    return rf"{code}\ {letter}" if letter else code
