@@ -188,16 +188,22 @@ def test_workers_end_with_a_server_that_is_killed() -> None:
         assert not any(os.path.exists(f"/proc/{pid}") for pid in workers)
 
 
+def received(connection: socket.socket, within: float) -> int:
+    """How many bytes come before the server closes a connection, which it must do in time."""
+    connection.settimeout(within)
+    size = 0
+    with suppress(ConnectionError):
+        while part := connection.recv(65536):
+            size += len(part)
+    return size
+
+
 def closed(connection: socket.socket, within: float) -> bool:
     """Whether the server closes a connection in time."""
-    connection.settimeout(within)
     try:
-        while connection.recv(65536):
-            pass
+        received(connection, within)
     except TimeoutError:
         return False
-    except OSError:
-        pass
     return True
 
 
@@ -219,16 +225,17 @@ def test_slow_clients() -> None:
 
 
 def test_a_client_that_does_not_read() -> None:
-    """Its answer waits for a while, then the connection is closed."""
+    """Its answers wait for a while, then the connection is closed: most answers are never sent."""
     with running(idle=2.0, unread=3.0) as server, ExitStack() as stack:
         request = b"GET /static/explorer.js HTTP/1.1\r\nHost: x\r\n\r\n"
         slow = [stack.enter_context(server.connect()) for _ in range(50)]
         for one in slow:
-            one.sendall(request * 50)
+            one.sendall(request * 200)
         unharmed(server, 5, usual=1)
         time.sleep(6)
         unharmed(server, 3, usual=1)
-        assert all(closed(one, 10) for one in slow)
+        every = 200 * len(server.ask("/static/explorer.js").body)
+        assert max(received(one, 10) for one in slow) < every / 2
 
 
 def test_many_connections() -> None:
