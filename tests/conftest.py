@@ -11,7 +11,7 @@ from hypothesis import settings
 
 # The same examples on every run and every machine, unless TRACR_RANDOM is set (`make hunt`, docs/extending.md). No
 # deadlines: how long an example takes says more of the machine than of the code.
-settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("random" if os.environ.get("TRACR_RANDOM") else "fixed")
 

@@ -12,6 +12,8 @@ import pytest
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
 
+pytestmark = pytest.mark.repository
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SCRIPT = BENCHMARKS / "against_original.py"
 

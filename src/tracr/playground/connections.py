@@ -2,8 +2,8 @@
 
 uvicorn has no time limit for a client that never completes the headers of a request. Looked at every second, a
 connection without a complete request is closed after `idle` seconds, and one whose client does not read its answer
-after `unread` seconds, also if it has sent more requests, whose answers wait until it reads. If an address has more than
-`connections`, those without a request are closed, the oldest first.
+after `unread` seconds, also if it has sent more requests, whose answers wait until it reads. If an address has more
+than `connections`, those without a request are closed, the oldest first.
 """
 
 from __future__ import annotations
