@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tracr
-from tests.tiers import usual
+from tests.tiers import in_turn, usual
 from tracr.certificate.trials.execution import ORDERS
 from tracr.certificate.trials.mutants import KINDS, SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
@@ -103,8 +103,7 @@ def test_accepted_models_are_right_in_every_order(name: str, level: int, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(("name", "level"), in_turn(EXAMPLES, (0, 1, 2)))
 def test_accepted_library_models_are_right_in_every_order(name: str, level: int, tmp_path: Path) -> None:
     """The whole library."""
     parts = saved(name, level)

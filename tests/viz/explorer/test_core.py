@@ -15,7 +15,7 @@ import pytest
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
 from tests.tally import Tally, compile_case
-from tests.tiers import slow
+from tests.tiers import slow, usual
 from tracr import InputError
 from tracr.compiler.lower import bits
 from tracr.ir.domains import Domain, Finite
@@ -152,7 +152,7 @@ def test_functions_of_what_is_patched_follow(level: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(5_000, 7_000, 200))
+@pytest.mark.parametrize("start", range(5_000, usual(6_000, long=7_000), 200))
 def test_many_random_programs(start: int) -> None:
     """The same by the thousand."""
     jobs = models(200, start=start)
