@@ -33,7 +33,8 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test tiny slow lint test-wheel wheels coverage release-check kernel-check clean bundle browser images docs notebooks
+.PHONY: demo test tiny slow hunt lint test-wheel wheels coverage release-check kernel-check clean bundle browser \
+	images docs notebooks
 .DELETE_ON_ERROR:
 
 define NEXT_STEPS
@@ -64,15 +65,21 @@ tiny: $(VENV)/.installed-dev
 
 # Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included,
 # checkpoints in an environment without tracr, and another project's converter in an environment with both Tracrs.
+# With TRACR_LONG=1 an hour: more programs, and whole grids of which this runs a part.
 slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow tests
 
-# The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
+# Other random examples on every run, and more of them: what Hypothesis finds, it prints with how to run it again.
+hunt: $(VENV)/.installed-slow
+	TRACR_RANDOM=1 TRACR_LONG=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m hypothesis tests
+
+# The tests against the built wheel, installed in an environment of its own: what users get, not the source tree. Faults
+# of packaging show without random programs and without tests of the repository, which `make test` has run.
 # Before them, each wheel in an environment without a C compiler and a network: sizes, imports, the same answers.
 test-wheel: wheels
 	$(WHEEL)/bin/python tools/artefacts.py test dist
 	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*-abi3-*.whl)[dev]"
-	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal tests
+	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not hypothesis and not repository" tests
 
 # The files of a release, in dist: source distribution, wheel of this platform, wheel of all platforms.
 wheels:

@@ -1,16 +1,19 @@
-"""Settings of all tests: no deadlines for Hypothesis, and test files that cannot be imported are errors."""
+"""Settings of all tests: which examples Hypothesis draws, and test files that cannot be imported are errors."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-# How long an example takes says more of the machine than of the code.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+# The same examples on every run and every machine, unless TRACR_RANDOM is set (`make hunt`, docs/extending.md). No
+# deadlines: how long an example takes says more of the machine than of the code.
+settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("random" if os.environ.get("TRACR_RANDOM") else "fixed")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,8 @@ import pytest
 
 import tracr
 
+pytestmark = pytest.mark.repository
+
 SOURCES = Path(tracr.__file__).parent
 LIMIT = 15
 LARGER: dict[str, str] = {}

@@ -22,6 +22,8 @@ from tracr.model.run import Run
 from tracr.model.verification import Verification
 from tracr.rasp import display
 
+pytestmark = pytest.mark.repository
+
 ORDER = (
     "version caching installation",
     "errors",

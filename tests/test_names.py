@@ -6,7 +6,11 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import tracr
+
+pytestmark = pytest.mark.repository
 
 SOURCES = Path(tracr.__file__).parent
 COMPATIBLE = {

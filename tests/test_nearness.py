@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tracr
 from tracr.nearness import ROUNDING, apart, margin, nearly_equal, same_value
+
+pytestmark = pytest.mark.repository
 
 NUMBERS = st.floats(-1e12, 1e12) | st.integers(-(10**12), 10**12)
 SOURCES = Path(tracr.__file__).parent

@@ -13,7 +13,7 @@ import tracr
 from tests.agreement import assert_agrees
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import NotCompared, Tally, compile_case, mostly_compared
-from tests.tiers import slow
+from tests.tiers import slow, usual
 from tracr.ir.options import LEVELS
 from tracr.model.interventions import locations
 from tracr.runtime.table_interpreter import evaluate_batch
@@ -55,7 +55,7 @@ def test_widths_of_rough_codes() -> None:
     check(Case(1002030, (False, True), 11, 4, True), inputs=40)
 
 
-@pytest.mark.parametrize("block", [*range(4), *slow(range(4, 12))])
+@pytest.mark.parametrize("block", [0, 1, *slow(range(2, usual(7, long=12)))])
 def test_few_random_programs_are_refused(block: int) -> None:
     """Of 40 seeded programs in each block nearly all compile, and all of those agree."""
     with Tally(least=0.95) as tally:
@@ -68,9 +68,9 @@ def test_few_random_programs_are_refused(block: int) -> None:
 @pytest.mark.slow
 @mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=10, composite=True), inputs=st.just(20))
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=usual(400, long=1500), deadline=None, suppress_health_check=list(HealthCheck))
 def test_models_compute_larger_random_programs(case: Case, inputs: int) -> None:
-    """The same for larger programs, thousands of them."""
+    """The same for larger programs, hundreds of them."""
     check(case, inputs)
 
 
@@ -92,7 +92,7 @@ def assert_noise_bounds_hold(model: tracr.CompiledModel, inputs: list[list[Value
                 assert (off <= allowed).all(), (variable.label, variable.noise, inputs[row], position, value, off)
 
 
-@pytest.mark.parametrize("block", [0, 1, *slow(range(2, 6))])
+@pytest.mark.parametrize("block", [0, *slow(range(1, usual(4, long=6)))])
 def test_error_bounds_hold(block: int) -> None:
     """On 60 seeded programs in each block, at every level."""
     with Tally(least=0.95) as tally:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.repository
+
 ROOT = Path(__file__).parents[1]
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.(?:py|md|c|h|js|lark|rasp))`|\]\(([\w./-]+\.md)\)")
 

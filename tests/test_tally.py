@@ -12,6 +12,8 @@ import tracr
 from tests.strategies import Case
 from tests.tally import NotCompared, Tally, compile_case, compiling, mostly_compared
 
+pytestmark = pytest.mark.repository
+
 
 def run_of(compared: Callable[[int], bool], least: float) -> Callable[[], None]:
     """A Hypothesis test in which some draws are compared."""

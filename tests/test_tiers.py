@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import itertools
 
-from tests.tiers import pairwise, some_levels
+import pytest
+
+from tests import tiers
+from tests.tiers import in_turn, mostly_slow, pairwise, some_levels, usual
 from tracr.ir.options import LEVELS
 
+pytestmark = pytest.mark.repository
 
-def test_every_pair_of_values_is_in_the_normal_tier() -> None:
-    """And every combination in one of the two tiers."""
-    axes = (range(5), "abc", (True, False))
-    found = pairwise(*axes)
-    assert [one.values for one in found] == list(itertools.product(*axes))
-    normal = [one.values for one in found if not one.marks]
-    assert len(normal) == 5 * 3
+
+def test_the_tiers_have_pairs_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow: all pairs of any two lists. Normal: all values of the first, all pairs of the others. Long: everything."""
+    axes = (range(9), "abc", (True, False))
+    monkeypatch.setattr(tiers, "LONG", False)
+    found = [one.values for one in pairwise(*axes)]
+    normal = [one.values for one in pairwise(*axes) if not one.marks]
+    assert (len(found), len(normal)) == (9 * 3, 9)
     for fst, snd in itertools.combinations(range(3), 2):
-        assert {(one[fst], one[snd]) for one in normal} == set(itertools.product(axes[fst], axes[snd]))
+        assert {(one[fst], one[snd]) for one in found} == set(itertools.product(axes[fst], axes[snd]))
+    assert {one[0] for one in normal} == set(axes[0])
+    assert {one[1:] for one in normal} == set(itertools.product(*axes[1:]))
+    monkeypatch.setattr(tiers, "LONG", True)
+    assert sorted(one.values for one in pairwise(*axes)) == sorted(itertools.product(*axes))
+    assert normal == [one.values for one in pairwise(*axes) if not one.marks]
+
+
+def test_rows_take_their_turns_at_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One each in the normal tier, or in the slow tier; different ones if it starts elsewhere."""
+    grid = mostly_slow(range(4), "ab")
+    assert [one.values for one in grid] == list(itertools.product(range(4), "ab"))
+    monkeypatch.setattr(tiers, "LONG", False)
+    assert [one.values for one in grid if not one.marks] == in_turn(range(4), "ab")
+    assert not {*in_turn(range(4), "ab")} & {*in_turn(range(4), "ab", 1)}
+    assert usual(2, long=5) == 2
+    monkeypatch.setattr(tiers, "LONG", True)
+    assert in_turn(range(4), "ab") == list(itertools.product(range(4), "ab"))
+    assert usual(2, long=5) == 5
 
 
 def test_many_programs_take_their_turns_at_the_levels() -> None:

@@ -8,16 +8,23 @@ import pytest
 from tests.adapters.table import ADAPTERS, TOLERANCE, compiled, inputs
 from tests.agreement import same
 from tests.library import LIBRARY
+from tests.tiers import in_turn
 
 # The frameworks warn of things that are not ours.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize(("name", "causal"), LIBRARY)
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_adapters_agree_with_numpy(adapter: str, name: str, causal: bool, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("adapter", "program", "dtype"),
+    [
+        (adapter, program, dtype)
+        for start, adapter in enumerate(ADAPTERS)
+        for program, dtype in in_turn(LIBRARY, tuple(TOLERANCE), start)
+    ],
+)
+def test_adapters_agree_with_numpy(adapter: str, program: tuple[str, bool], dtype: str) -> None:
     """Logits are numpy's within the tolerance, decoded outputs identical, padded and not."""
+    name, causal = program
     model = compiled(name, causal)
     run = ADAPTERS[adapter](model, dtype)
     rows = inputs(name, causal)

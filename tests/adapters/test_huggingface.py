@@ -20,6 +20,7 @@ from tests.agreement import load_compiled, same, some_inputs
 from tests.library import masks
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
+from tests.tiers import mostly_slow, usual
 from tracr.adapters.huggingface.gpt2 import sizes_of
 from tracr.adapters.huggingface.head import head_of
 from tracr.adapters.huggingface.tokens import Words
@@ -63,8 +64,7 @@ def wrong_outputs(model: tracr.DesignedModel, folder: Path, inputs: list[Any], *
     return wrong
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu_new"])
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(("name", "activation"), mostly_slow(EXAMPLES, ["relu", "gelu_new"]))
 def test_the_library(tmp_path: Path, name: str, activation: str) -> None:
     """Every program, causal where it can be: 0 wrong outputs in float32."""
     example = EXAMPLES[name]
@@ -88,7 +88,7 @@ def test_random_programs(tmp_path: Path, case: Case, level: int, numbers: str) -
 
 @pytest.mark.slow
 @mostly_compared()
-@settings(max_examples=200, deadline=None, suppress_health_check=TO_ONE_FOLDER)
+@settings(max_examples=usual(100, long=200), deadline=None, suppress_health_check=TO_ONE_FOLDER)
 @DRAWN
 def test_many_random_programs(tmp_path: Path, case: Case, level: int, numbers: str) -> None:
     """The same for hundreds of them."""

@@ -11,6 +11,7 @@ import pytest
 import tracr
 from tests.adapters.table import compiled
 from tests.agreement import compile_quietly, same, some_inputs
+from tests.tiers import in_turn
 from tracr.adapters.lens_weights import lens_config, lens_weights
 from tracr.ground_truth.data import GRANULARITIES
 from tracr.ir.options import LEVELS
@@ -60,8 +61,7 @@ def places(model: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", programs.EXAMPLES)
+@pytest.mark.parametrize(("name", "level"), in_turn(programs.EXAMPLES, LEVELS))
 def test_every_place_of_the_ground_truth_is_a_hook(name: str, level: int) -> None:
     """The hook fires, and has the head and the neurons that are named."""
     example = programs.EXAMPLES[name]

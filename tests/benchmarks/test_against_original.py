@@ -12,11 +12,13 @@ import pytest
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
 
+pytestmark = pytest.mark.repository
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SCRIPT = BENCHMARKS / "against_original.py"
 
 
-def run(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
 
@@ -85,12 +87,12 @@ def test_the_report_says_what_was_stopped_reached_and_missed(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_quick_run(tmp_path: Path) -> None:
-    done = run("--quick", "--out", str(tmp_path), timeout=600)
+    done = run("--quick", "--programs", "hist", "--out", str(tmp_path), timeout=600)
     if "pip could not install" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     measured = json.loads((tmp_path / "results.json").read_text())["cases"]
-    assert len(measured) == 9
+    assert len(measured) == 3
     for name, found in measured.items():
         assert found["status"] == "done", name
         assert found["cold"] > found["compile"] > 0

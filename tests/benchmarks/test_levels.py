@@ -13,6 +13,8 @@ from tracr.ir.options import LEVELS
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import programs, rasp
 
+pytestmark = pytest.mark.repository
+
 TOO_LARGE = {("nary_sequencemap", 50): (0,), ("induction", 50): LEVELS}
 """The levels at which a program is refused, because its tables or its model would be too large."""
 

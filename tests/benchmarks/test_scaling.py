@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.repository
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "scaling.py"
 
 

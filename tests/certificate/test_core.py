@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 import tracr
 from tests.certificate.slow_core import exact_mixture, exact_read, exact_relus, exact_streams, grid
 from tests.library import LENGTH
+from tests.tiers import in_turn
 from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.certificate.trials.meaning import Meaning
 from tracr.certificate.trials.mutants import SavedParts, mutant
 from tracr.certificate.trials.trial import check_parts, parts_of
+from tracr.ir.options import LEVELS
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import ARITHMETICS, proving
 from tracr_check.aggregate import Reading, counted
@@ -156,12 +158,16 @@ class Recorded:
         return called
 
 
-def at(state: State, dim: int, codes: dict[Any, int]) -> tuple[float, float]:
-    """The bounds of a dimension for the values of the variables that are known; the hull for others."""
-    low = high = 0.0
-    for name, (lo, hi, _) in state.column(dim).items():
-        rows = [codes[name]] if name in codes else range(len(lo))
-        low, high = low + min(lo[row] for row in rows), high + max(hi[row] for row in rows)
+def bounds(state: State, codes: dict[Any, int], width: int) -> tuple[Any, Any]:
+    """The bounds of every dimension for the values of the variables that are known, which are alive; the hull for
+    others."""
+    low, high = np.zeros(width), np.zeros(width)
+    for name, boxes in state.tables.items():
+        rows = [codes[name]] if name in codes else slice(None)
+        low[boxes.dims] += boxes.lo[rows].min(0)
+        high[boxes.dims] += boxes.hi[rows].max(0)
+    for name, dead in state.dead.items():
+        assert name not in codes or not dead[codes[name]], name
     return low, high
 
 
@@ -197,12 +203,14 @@ def cast(parts: SavedParts) -> dict[str, Any]:
 
 SMALL = [("hist", 2), ("frac_prevs", 2), ("length", 2)]
 FIRST = ("hist_bos", 1)
-MORE = [(name, level) for name in EXAMPLES for level in (0, 1, 2)]
 
 
-@pytest.mark.parametrize(
-    ("name", "level"), [*SMALL, *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE if one not in SMALL)]
-)
+def tiers(quick: list[tuple[str, int]], others: Iterable[tuple[str, int]]) -> list[Any]:
+    """Programs at levels; all but the quick ones are slow."""
+    return [*quick, *(pytest.param(*one, marks=pytest.mark.slow) for one in others if one not in quick)]
+
+
+@pytest.mark.parametrize(("name", "level"), tiers(SMALL, in_turn(EXAMPLES, LEVELS)))
 def test_states_contain_exact_streams(name: str, level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After every sub-layer, at tokens, BOS and PAD: what exact arithmetic gives lies in the checker's boxes."""
     example = EXAMPLES[name].made_for(EXAMPLES[name].vocab, 3)
@@ -223,19 +231,14 @@ def test_states_contain_exact_streams(name: str, level: int, tmp_path: Path, mon
 
 def _contained(state: State, codes: dict[Any, int], row: list[Fraction]) -> int:
     """Check every dimension of a position; the number of dimensions."""
-    for name, dead in state.dead.items():
-        assert name not in codes or not dead[codes[name]], name
-    for dim, x in enumerate(row):
-        low, high = at(state, dim, codes)
-        slack = Fraction(1, 10**30)
+    slack = Fraction(1, 10**30)
+    for dim, (low, high, x) in enumerate(zip(*bounds(state, codes, len(row)), row, strict=True)):
         assert Fraction(float(low)) - slack <= x <= Fraction(float(high)) + slack, (dim, codes)
     return len(row)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(
-    ("name", "level"), [*SMALL, *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE if one not in SMALL)]
-)
+@pytest.mark.parametrize(("name", "level"), tiers(SMALL, itertools.product(EXAMPLES, LEVELS)))
 def test_states_contain_the_streams_of_every_order(
     name: str, level: int, causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,33 +250,30 @@ def test_states_contain_the_streams_of_every_order(
     recorded = Recorded(monkeypatch)
     if not check_parts(parts, tmp_path).accepted:
         pytest.skip("the checker has no proof")
-    for order in ORDERS:
-        assert_contained(parts, recorded.states, order, 6)
+    assert_contained(parts, recorded.states, list(ORDERS), 6)
 
 
-def assert_contained(parts: SavedParts, found: list[States], order: str, most: int) -> None:
-    """Run some inputs in float32, and find every stream in the states."""
+def assert_contained(parts: SavedParts, found: list[States], orders: list[str], most: int) -> None:
+    """Run some inputs in float32, in some orders, and find every stream in the states."""
     weights, causal = cast(parts), parts.model["options"]["causal"]
     for ids, length in inputs(parts, most):
-        streams: list[Any] = []
-        execute(weights, np.array([ids]), causal, ORDERS[order], streams)
+        streams: list[list[Any]] = [[] for _ in orders]
+        for order, kept in zip(orders, streams, strict=True):
+            execute(weights, np.array([ids]), causal, ORDERS[order], kept)
         for place, kind, codes in positions(parts, ids, length):
-            for states, stream in zip(found, streams, strict=True):
+            for states, *stream in zip(found, *streams, strict=True):
                 if (state := getattr(states, kind)) is not None:
-                    _assert_row(state, codes, stream[0, place].tolist())
+                    _assert_rows(state, codes, np.array([one[0, place] for one in stream]))
 
 
-def _assert_row(state: State, codes: dict[Any, int], row: list[float]) -> None:
-    for name, dead in state.dead.items():
-        assert name not in codes or not dead[codes[name]], name
-    for dim, x in enumerate(row):
-        low, high = at(state, dim, codes)
-        assert low <= x <= high, (dim, codes)
+def _assert_rows(state: State, codes: dict[Any, int], rows: Any) -> None:
+    """The streams of a position, one for each order."""
+    low, high = bounds(state, codes, rows.shape[1])
+    outside = (rows < low) | (rows > high) | np.isnan(rows)
+    assert not outside.any(), (np.argwhere(outside), codes)
 
 
-@pytest.mark.parametrize(
-    ("name", "level"), [FIRST, *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE if one != FIRST)]
-)
+@pytest.mark.parametrize(("name", "level"), tiers([FIRST], in_turn(EXAMPLES, LEVELS, 1)))
 def test_states_of_accepted_mutants_contain_their_streams(
     name: str, level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,5 +287,5 @@ def test_states_of_accepted_mutants_contain_their_streams(
         recorded.states.clear()
         if check_parts(one, tmp_path).accepted:
             accepted += 1
-            assert_contained(one, recorded.states, "blas", 3)
+            assert_contained(one, recorded.states, ["blas"], 3)
     assert accepted

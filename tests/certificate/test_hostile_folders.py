@@ -14,6 +14,7 @@ import pytest
 import tracr
 import tracr_check
 from tests.certificate.hostile_folders import SECONDS, broken_tensors, hostile, hostile_hints, read, with_digests
+from tests.tiers import usual
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, wrong_inputs
 from tracr.rasp import programs
@@ -101,7 +102,7 @@ def test_random_bytes(folder: Path, seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     files = read(folder)
     rejected = 0
-    for _ in range(40 if seed == 0 else 1_500):
+    for _ in range(40 if seed == 0 else usual(800, long=1_500)):
         name = sorted(files)[int(rng.integers(4))]
         data = bytearray(files[name])
         at = int(rng.integers(len(data)))

@@ -280,7 +280,7 @@ class TestTerminal:
             for text, expected in (("", ">>"), *keys):
                 os.write(master, text.encode())
                 ready = (">>", "..") if text.endswith("\r") and text != "quit\r" else ""
-                new, deadline = "", time.monotonic() + 30
+                new, deadline = "", time.monotonic() + 120
                 while expected not in plain(new) or not plain(new).rstrip().endswith(ready):
                     assert time.monotonic() < deadline, f"after {text!r}: {plain(seen + new)}"
                     if select.select([master], [], [], 0.2)[0]:
@@ -289,7 +289,7 @@ class TestTerminal:
                         except OSError:
                             break
                 seen += new
-            process.wait(timeout=30)
+            process.wait(timeout=120)
         finally:
             process.kill()
             process.wait()

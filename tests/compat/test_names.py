@@ -114,25 +114,34 @@ def test_every_public_name_exists(module: str) -> None:
     assert all(hasattr(loaded, name) for name in loaded.__all__)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from tracr.compiler import compile_rasp_to_model",
-        "from tracr.compiler import compiling, lib, validating",
-        "from tracr.compiler.compiling import compile_rasp_to_model",
-        "from tracr.compiler import validating",
-        "from tracr.compiler.assemble import AssembledTransformerModel",
-        "from tracr.compiler.rasp_to_graph import extract_rasp_graph",
-        "from tracr.transformer.encoder import CategoricalEncoder, Encoder, NumericalEncoder",
-        "from tracr.transformer.model import CompiledTransformerModel",
-        "from tracr.craft.bases import BasisDirection, VectorSpaceWithBasis",
-        "from tracr.transformer import assembled",
-        "from tracr.rasp import causal_eval, rasp",
-    ],
-)
-def test_each_import_works_first(statement: str) -> None:
-    """No import depends on another one before it."""
-    subprocess.run([sys.executable, "-c", statement], check=True)
+IMPORTS = [
+    "from tracr.compiler import compile_rasp_to_model",
+    "from tracr.compiler import compiling, lib, validating",
+    "from tracr.compiler.compiling import compile_rasp_to_model",
+    "from tracr.compiler import validating",
+    "from tracr.compiler.assemble import AssembledTransformerModel",
+    "from tracr.compiler.rasp_to_graph import extract_rasp_graph",
+    "from tracr.transformer.encoder import CategoricalEncoder, Encoder, NumericalEncoder",
+    "from tracr.transformer.model import CompiledTransformerModel",
+    "from tracr.craft.bases import BasisDirection, VectorSpaceWithBasis",
+    "from tracr.transformer import assembled",
+    "from tracr.rasp import causal_eval, rasp",
+]
+EACH_FIRST = """
+import os, sys, numpy
+for statement in sys.argv[1:]:
+    if not os.fork():
+        assert "tracr" not in sys.modules
+        exec(statement)
+        os._exit(0)
+    if os.wait()[1]:
+        sys.exit(f"fails as the first import: {statement}")
+"""
+
+
+def test_each_import_works_first() -> None:
+    """No import depends on another one before it: each in a process that has not imported tracr."""
+    subprocess.run([sys.executable, "-c", EACH_FIRST, *IMPORTS], check=True)
 
 
 def test_unknown_names_of_the_compiler_are_attribute_errors() -> None:

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tests.agreement import assert_agrees, compile_quietly
+from tests.tiers import in_turn
 from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import SOp, Value
@@ -76,8 +77,7 @@ def check(name: str, level: int, longest: int, count: int, singles: int, referen
     assert assert_agrees(model, program, inputs, singles=singles, reference=reference) == count
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", suite(100))
+@pytest.mark.parametrize(("name", "level"), in_turn(suite(100), LEVELS))
 def test_exact_at_length_100(name: str, level: int) -> None:
     """Vocabulary of 10, against the reference interpreter."""
     check(name, level, 100, count=12, singles=3, reference=12)

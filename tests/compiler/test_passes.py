@@ -19,6 +19,7 @@ import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly, same
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
+from tests.tiers import slow, usual
 from tracr import CompiledModel
 from tracr.ir.switches import OPTIONS, PASSES
 from tracr.rasp import programs, rasp
@@ -82,6 +83,7 @@ SMALL = {
 SWITCHES = {**PASSES, **OPTIONS}
 LEVEL_OF = {name: one.level for name, one in SWITCHES.items() if one.level is not None}
 AUTOMATIC = sorted(LEVEL_OF)
+LIBRARY = list(programs.EXAMPLES)
 
 
 def compiled(name: str, *, on: bool) -> CompiledModel:
@@ -122,7 +124,7 @@ def test_every_pass_before_and_after(name: str) -> None:
     assert with_it.verify(500)
 
 
-@pytest.mark.parametrize("name", programs.EXAMPLES)
+@pytest.mark.parametrize("name", [*LIBRARY[::3], *slow(name for name in LIBRARY if name not in LIBRARY[::3])])
 def test_no_pass_makes_a_program_of_the_library_larger(name: str) -> None:
     """Level 2 with all passes has no more layers than with one of them switched off, nor, with as many, parameters."""
     example = programs.EXAMPLES[name]
@@ -158,7 +160,7 @@ def test_any_passes_give_the_same_answers(case: Case, passes: set[str]) -> None:
 @pytest.mark.slow
 @mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=8), passes=st.sets(st.sampled_from(AUTOMATIC)))
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=usual(500, long=1500), deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_passes_give_the_same_answers_at_length(case: Case, passes: set[str]) -> None:
     """Thousands of them."""
     check(case, passes)

@@ -12,6 +12,7 @@ import tracr
 from tests.agreement import compile_quietly
 from tests.strategies import Case, cases
 from tests.tally import NotCompared, compile_case, mostly_compared
+from tests.tiers import in_turn, usual
 from tracr.compress import exact_dim, exact_dims
 from tracr.compress.lossless import lossless
 from tracr.compress.narrow import least_dim
@@ -197,22 +198,20 @@ def test_rounding_errors_of_reads_are_no_directions() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(programs.EXAMPLES))
-@pytest.mark.parametrize(("tokens", "length", "levels"), [(4, 8, (0, 2)), (10, 10, (2,)), (12, 12, (0,))])
-def test_the_library_loses_nothing(name: str, tokens: int, length: int, levels: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("name", "size"), in_turn(programs.EXAMPLES, [(4, 8, 0), (4, 8, 2), (10, 10, 2), (12, 12, 0)]))
+def test_the_library_loses_nothing(name: str, size: tuple[int, int, int]) -> None:
     """All inputs at (4, 8); at the others, a sample of the inputs, and all possible streams by their bases."""
-    for level in levels:
-        try:
-            model = larger(name, tokens, length, level)
-        except tracr.FunctionError:
-            pytest.skip("the program does not compile for these tokens")
-        check(model, 100_000 if tokens == 4 else 5000)
+    try:
+        model = larger(name, *size)
+    except tracr.FunctionError:
+        pytest.skip("the program does not compile for these tokens")
+    check(model, 100_000 if size[0] == 4 else 5000)
 
 
 @pytest.mark.slow
 @mostly_compared(0.8)
 @given(case=cases(max_ops=10, max_seq_len=10))
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=usual(60, long=150), deadline=None, suppress_health_check=list(HealthCheck))
 def test_larger_random_programs_lose_nothing(case: Case) -> None:
     """Random programs, of up to ten operations and length ten."""
     model = compile_case(case, level=case.seed % 3)

@@ -28,7 +28,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 def kill_when(ready: Callable[[], bool], *arguments: object) -> None:
     """Start the command and kill it as soon as `ready`."""
     process = subprocess.Popen(command(*arguments), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not ready():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end

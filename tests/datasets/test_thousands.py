@@ -9,13 +9,13 @@ from collections import Counter
 import pytest
 
 from tests.strategies import VOCABULARIES
-from tests.tiers import some_levels
+from tests.tiers import some_levels, usual
 from tracr.datasets import Controls
 from tracr.errors import CompileError, TracrError
 from tracr.model.compiling import compile_model
 from tracr.workers import over_processes
 
-PROGRAMS = int(os.environ.get("TRACR_PROGRAMS", "8000"))
+PROGRAMS = int(os.environ.get("TRACR_PROGRAMS", usual(4000, long=8000)))
 BLOCK = 50
 BUDGET = 400  # inputs each model is compared on
 

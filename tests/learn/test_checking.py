@@ -254,7 +254,7 @@ def endless() -> rasp.SOp:
 def test_endless_python_is_stopped(program: Any) -> None:
     start = time.monotonic()
     verdict = learn.puzzle(1).check(program, seconds=0.2)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
     assert not verdict.solved
     assert "the time is up" in verdict.message
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
@@ -271,7 +271,7 @@ def test_time_is_bounded_in_other_threads() -> None:
     slow = rasp.Map(slowly, rasp.tokens)
     thread = threading.Thread(target=lambda: found.append(learn.puzzle(3).check(slow, seconds=0.2)))
     thread.start()
-    thread.join(20)
+    thread.join(60)
     assert "the time is up" in found[0].message
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from tests.learn.brute_force import last_sop, smallest, wrong_inputs
+from tests.tiers import usual
 from tracr import learn
 from tracr.errors import TracrError
 
@@ -66,7 +67,7 @@ def outcome(puzzle: learn.Puzzle, text: str) -> str:
     return "solved" if verdict.solved else "not compiled"
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(usual(500, long=1_500), marks=pytest.mark.slow)])
 def test_changed_solutions_get_true_verdicts(count: int) -> None:
     rng, outcomes = random.Random(count), Counter[str]()
     for number in range(count):

@@ -15,15 +15,14 @@ from tests.agreement import load_compiled, some_inputs
 from tests.interventions import interventions_agree, replaced_output
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import NotCompared, Tally, compile_case, mostly_compared
-from tests.tiers import some_levels
+from tests.tiers import mostly_slow, some_levels, usual
 from tracr.ir.options import LEVELS
 from tracr.model.interventions import folded, locations
 from tracr.rasp import programs, rasp
 from tracr.runtime.table_interpreter import evaluate_batch
 
 
-@pytest.mark.parametrize("name", programs.EXAMPLES)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("name", "level"), mostly_slow(programs.EXAMPLES, LEVELS))
 def test_setting_variables_does_what_the_interpreter_says(name: str, level: int) -> None:
     """Variables of every library program, one or several: many interventions run, and none gives anything else."""
     example = programs.EXAMPLES[name]
@@ -41,7 +40,7 @@ def check(case: Case, level: int) -> None:
 
 @mostly_compared(0.8)
 @given(case=cases(max_ops=8))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_setting_variables_of_random_programs(case: Case) -> None:
     """The same on random programs at every level, padded and causal too."""
     for level in LEVELS:
@@ -71,7 +70,7 @@ def test_setting_a_variable_leaves_padding_alone(level: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, 4000, 500))
+@pytest.mark.parametrize("start", range(0, usual(2000, long=4000), 500))
 def test_thousands_of_random_programs(start: int) -> None:
     """The same by the thousand, most of them at one level."""
     with Tally(least=0.9) as tally:

@@ -13,6 +13,7 @@ from tests.agreement import compile_quietly, same
 from tests.short_arithmetic import run_rounded
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
+from tests.tiers import mostly_slow
 from tracr.model.number_formats import SHORT, Format, format_of
 from tracr.model.rounding import bounded_logits
 from tracr.model.verification import chosen_inputs, differs, ids_of
@@ -40,8 +41,7 @@ def check(model: tracr.DesignedModel, to: Format, budget: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:some logits are not numbers")
 @pytest.mark.parametrize("to", SHORT.values(), ids=SHORT)
-@pytest.mark.parametrize("level", [1, 2])
-@pytest.mark.parametrize("name", LIBRARY)
+@pytest.mark.parametrize(("name", "level"), mostly_slow(LIBRARY, [1, 2]))
 def test_rounding_errors_stay_within_their_bounds(name: str, level: int, to: Format) -> None:
     """Whatever is rounded on the way, logits are off by no more than the bound."""
     example = EXAMPLES[name]

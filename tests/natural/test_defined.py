@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tracr
+from tests.tiers import slow, usual
 from tracr.errors import TracrWarning
 from tracr.rasp import programs, rasp
 from tracr.rasp.generate import random_program
@@ -71,9 +72,7 @@ PROGRAMS: dict[str, Callable[[rasp.Selector], rasp.SOp]] = {
 
 
 @pytest.mark.parametrize("causal", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["bidirectional", "causal"])
-@pytest.mark.parametrize(
-    "name", ["width", *(pytest.param(name, marks=pytest.mark.slow) for name in ("aggregate", "and"))]
-)
+@pytest.mark.parametrize("name", ["width", *slow(("aggregate", "and"))])
 def test_comparisons_that_raise_have_no_answer(name: str, causal: bool) -> None:
     """A query and a key that the predicate raises on, by patched queries or by patched keys."""
     model = compiled(PROGRAMS[name](same(causal)).named("out"), causal=causal)
@@ -116,7 +115,7 @@ STORED_ALIKE = [3502, 3794]
 """Programs with a function of two s-ops that is not defined everywhere, and values of an argument stored alike."""
 
 
-@pytest.mark.parametrize("seed", [*STORED_ALIKE, *(pytest.param(n, marks=pytest.mark.slow) for n in range(150))])
+@pytest.mark.parametrize("seed", [*STORED_ALIKE, *slow(range(usual(40, long=150)))])
 def test_inputs_are_defined(seed: int) -> None:
     """Without interventions every program is defined, also where the model does not tell values apart."""
     model = compiled(random_program(seed), "abc")

@@ -43,7 +43,7 @@ def bank_of(model: tracr.CompiledModel, each: int = 40) -> tuple[Sites, Inputs, 
 
 
 HIST = tracr.compile(programs.make_hist(), "abc", 4)
-TRAINED: dict[str, Any] = {"width": 32, "d_head": 16, "d_mlp": 64, "steps": 3_000, "batch": 128}
+TRAINED: dict[str, Any] = {"width": 32, "d_head": 16, "d_mlp": 64, "steps": 3_000, "batch": 64}
 
 
 @pytest.fixture(scope="module")

@@ -85,6 +85,26 @@ def test_slow_readers_get_more_time() -> None:
     assert slow.transport.aborted
 
 
+def test_requests_that_wait_for_a_reader_keep_no_connection() -> None:
+    """A client that sends many requests and reads no answer: the next answer is not complete, but it waits."""
+    times = Times()
+    sweeper, waiting = ConnectionSweeper(LIMITS, times), Opened(cycle=Cycle(False), transport=Transport(unread=1))
+    for times.now in (0.0, 59.0, 61.0):
+        sweeper.sweep([waiting])
+        assert waiting.transport.aborted == (times.now > 60)
+
+
+def test_the_time_of_an_unread_answer_begins_with_it() -> None:
+    """Not with the silence before the request."""
+    times = Times()
+    sweeper, connection = ConnectionSweeper(LIMITS, times), Opened(cycle=Cycle(True))
+    sweeper.sweep([connection])
+    connection.transport.unread = 1
+    for times.now in (19.0, 61.0, 78.0, 80.0):
+        sweeper.sweep([connection])
+        assert connection.transport.aborted == (times.now > 79)
+
+
 def test_too_many_of_one_address_lose_the_oldest() -> None:
     """Those that are being answered stay, and other addresses too."""
     times = Times()

@@ -111,7 +111,7 @@ def test_a_program_over_the_time_limit_is_stopped() -> None:
         answer = server.compile(**SLOW)
         assert answer.status == 422
         assert "longer than 1 seconds" in answer.json["error"]["message"]
-        assert answer.seconds < 10
+        assert answer.seconds < 30
         unharmed(server, 3, usual=1)
         assert server.workers() != before
 
@@ -136,7 +136,7 @@ def test_killed_workers_are_replaced() -> None:
         for pid in before:
             os.kill(pid, signal.SIGKILL)
         unharmed(server, 3, usual=1)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(server.workers()) < len(before) and time.monotonic() < deadline:
             time.sleep(0.1)
         after = server.workers()
@@ -182,22 +182,28 @@ def test_workers_end_with_a_server_that_is_killed() -> None:
         workers = server.workers()
         server.process.kill()
         server.process.wait()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while any(os.path.exists(f"/proc/{pid}") for pid in workers) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert not any(os.path.exists(f"/proc/{pid}") for pid in workers)
 
 
+def received(connection: socket.socket, within: float) -> int:
+    """How many bytes come before the server closes a connection, which it must do in time."""
+    connection.settimeout(within)
+    size = 0
+    with suppress(ConnectionError):
+        while part := connection.recv(65536):
+            size += len(part)
+    return size
+
+
 def closed(connection: socket.socket, within: float) -> bool:
     """Whether the server closes a connection in time."""
-    connection.settimeout(within)
     try:
-        while connection.recv(65536):
-            pass
+        received(connection, within)
     except TimeoutError:
         return False
-    except OSError:
-        pass
     return True
 
 
@@ -214,21 +220,22 @@ def test_slow_clients() -> None:
         unharmed(server, usual=1)
         for one in header[:50]:
             one.sendall(b"x")  # a byte now and then keeps no connection open
-        assert all(closed(one, 10) for one in (*silent, *header, *body))
+        assert all(closed(one, 30) for one in (*silent, *header, *body))
         unharmed(server, 3, usual=1)
 
 
 def test_a_client_that_does_not_read() -> None:
-    """Its answer waits for a while, then the connection is closed."""
+    """Its answers wait for a while, then the connection is closed: most answers are never sent."""
     with running(idle=2.0, unread=3.0) as server, ExitStack() as stack:
         request = b"GET /static/explorer.js HTTP/1.1\r\nHost: x\r\n\r\n"
         slow = [stack.enter_context(server.connect()) for _ in range(50)]
         for one in slow:
-            one.sendall(request * 50)
+            one.sendall(request * 200)
         unharmed(server, 5, usual=1)
         time.sleep(6)
         unharmed(server, 3, usual=1)
-        assert all(closed(one, 10) for one in slow)
+        every = 200 * len(server.ask("/static/explorer.js").body)
+        assert max(received(one, 30) for one in slow) < every / 2
 
 
 def test_many_connections() -> None:
@@ -278,7 +285,7 @@ def test_a_gentle_stop() -> None:
             health = server.ask("/health")
             assert (health.status, health.json["status"]) == (503, "stopping")
         assert [answer.status for answer in answers] == [422]
-        assert server.process.wait(20) == 0
+        assert server.process.wait(60) == 0
 
 
 def test_workers_survive_the_signal_that_stops_the_server() -> None:
@@ -290,4 +297,4 @@ def test_workers_survive_the_signal_that_stops_the_server() -> None:
                 os.kill(pid, signal.SIGTERM)
             server.stop()
         assert "longer than" in answers[0].json["error"]["message"]
-        assert server.process.wait(20) == 0
+        assert server.process.wait(60) == 0

@@ -289,9 +289,9 @@ def test_sixty_doublings_take_no_time() -> None:
     sop: SOp = rasp.tokens
     for _ in range(60):
         sop = sop + sop
-    start = time.perf_counter()
+    start = time.process_time()
     assert sop([1, 3]) == [2**60, 3 * 2**60]
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("kind", ["fused maps", "maps", "sequence maps", "aggregates", "selectors"])

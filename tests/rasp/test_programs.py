@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracr.compiler import lib
@@ -398,6 +398,7 @@ def test_what_is_averaged_is_numerical() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_examples_run_on_their_own_vocabulary(name: str, data: st.DataObject) -> None:
     """Every example evaluates on inputs of its vocabulary up to its length (different tokens where it needs them)."""

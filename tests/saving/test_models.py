@@ -19,6 +19,7 @@ from tests.agreement import compile_quietly, load_compiled
 from tests.saving.saved import assert_same, contents, example
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
+from tests.tiers import mostly_slow
 from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 
@@ -94,8 +95,7 @@ SHORT_AND_LONG = {
 }
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("name", SHORT_AND_LONG)
+@pytest.mark.parametrize(("name", "level"), mostly_slow(SHORT_AND_LONG, [0, 1, 2]))
 def test_models_with_single_passes_switched_come_back(tmp_path: Path, name: str, level: int) -> None:
     """Each on and off: also those with fewer dimensions than positions."""
     program, vocab, longest = SHORT_AND_LONG[name]

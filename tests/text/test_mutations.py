@@ -13,6 +13,7 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly, same
 from tests.text.cases import of_kind
+from tests.tiers import usual
 from tracr.cli.repl.session import Session
 from tracr.ir.options import LEVELS
 from tracr.text.layout import format_text
@@ -67,7 +68,7 @@ def assert_compiles_right(program: tracr.rasp.SOp, source: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(3_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [150, pytest.param(usual(1_500, long=3_000), marks=pytest.mark.slow)])
 def test_changed_programs_are_refused_or_compiled_right(count: int) -> None:
     """Never a crash, never a wrong model; many of them are programs."""
     rng, outcomes = random.Random(count), Counter[str]()

@@ -23,7 +23,7 @@ import tracr
 from tests.agreement import load_compiled
 from tests.library import compiled
 from tests.tally import Tally, compiling
-from tests.tiers import pairwise, slow
+from tests.tiers import in_turn, pairwise, slow, usual
 from tests.viz.reading import unreadable, words
 from tracr import CompiledModel, rasp, viz
 from tracr.ir.options import LEVELS
@@ -83,15 +83,14 @@ def test_the_judge_finds_what_cannot_be_read() -> None:
     assert unreadable(figure) == ["'three' is tiny", "'four' is cut off", "'one' overlaps 'two'"]
 
 
-@pytest.mark.parametrize(("kind", "name", "level"), pairwise(viz.KINDS, PAPER, LEVELS))
+@pytest.mark.parametrize(("kind", "name", "level"), pairwise(viz.KINDS, tuple(PAPER), LEVELS))
 def test_the_papers_programs_can_be_read(kind: str, name: str, level: int) -> None:
     """No text of any figure is tiny, cut off or on top of another."""
     assert unreadable(drawn(compiled(name, level), kind, PAPER[name])) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(("name", "level"), in_turn(EXAMPLES, LEVELS))
 @pytest.mark.parametrize("kind", viz.KINDS)
 def test_every_program_of_the_library_can_be_read(kind: str, name: str, level: int) -> None:
     assert unreadable(drawn(compiled(name, level), kind, longest_input(name))) == []
@@ -320,9 +319,9 @@ def test_random_programs_can_be_read(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(1000, 1050, 10))
+@pytest.mark.parametrize("start", range(1000, usual(1020, long=1050), 10))
 def test_many_random_programs_can_be_read(start: int) -> None:
-    """The same for fifty of them, at every level."""
+    """The same for more of them."""
     with Tally(least=0.9) as tally:
         for seed in range(start, start + 10):
             with tally.draw():

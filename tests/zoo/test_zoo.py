@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tracr
+from tests.tiers import in_turn
 from tracr import zoo
 from tracr.cli import app
 from tracr.datasets import meaning
@@ -61,8 +62,7 @@ def test_program_and_model_do_the_task(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "level"), in_turn(NAMES, (0, 1, 2)))
 def test_program_and_model_do_the_task_everywhere(name: str, level: int) -> None:
     """On all inputs, or thousands of them, at every level."""
     entry = zoo.get(name)

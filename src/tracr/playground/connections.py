@@ -2,7 +2,8 @@
 
 uvicorn has no time limit for a client that never completes the headers of a request. Looked at every second, a
 connection without a complete request is closed after `idle` seconds, and one whose client does not read its answer
-after `unread` seconds. If an address has more than `connections`, those without a request are closed, the oldest first.
+after `unread` seconds, also if it has sent more requests, whose answers wait until it reads. If an address has more
+than `connections`, those without a request are closed, the oldest first.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ __all__ = ["ConnectionSweeper"]
 
 
 class ConnectionSweeper:
-    """Remembers since when each connection (uvicorn's `H11Protocol`) has no complete request."""
+    """Remembers since when each connection (uvicorn's `H11Protocol`) has no complete request, or an unread answer."""
 
     def __init__(self, limits: ServerLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._clock = limits, clock
-        self._since: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+        self._since: WeakKeyDictionary[Any, tuple[bool, float]] = WeakKeyDictionary()
 
     def sweep(self, connections: Iterable[Any]) -> None:
         """Look at all connections, and close some."""
@@ -33,14 +34,17 @@ class ConnectionSweeper:
         for connection in [one for one in connections if not one.transport.is_closing()]:
             address = (connection.client or ("",))[0]
             often[address] += 1
-            if _working(connection):
+            unread = connection.transport.get_write_buffer_size() > 0
+            if _working(connection) and not unread:
                 self._since.pop(connection, None)
-            else:
-                idle[address].append((self._since.setdefault(connection, now), connection))
+                continue
+            if connection not in self._since or self._since[connection][0] != unread:
+                self._since[connection] = unread, now
+            idle[address].append((self._since[connection][1], connection))
         for address, found in idle.items():
             excess = often[address] - self._limits.connections
             for place, (since, connection) in enumerate(sorted(found, key=lambda one: one[0])):
-                unread = connection.transport.get_write_buffer_size() > 0
+                unread, _ = self._since[connection]
                 if place < excess or now - since > (self._limits.unread if unread else self._limits.idle):
                     connection.transport.abort()
 

@@ -13,6 +13,7 @@ import tracr
 from tests.agreement import assert_agrees, compile_quietly, load_compiled, some_inputs
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import Tally, compile_case, mostly_compared
+from tests.tiers import usual
 from tracr.compiler.lower import bits
 from tracr.craft.variables import Variable
 from tracr.model.interventions import locations
@@ -80,7 +81,7 @@ def test_random_programs_use_bits() -> None:
 @pytest.mark.slow
 @mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=10, composite=True))
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=usual(350, long=1000), deadline=None, suppress_health_check=list(HealthCheck))
 def test_models_compute_larger_random_programs_in_bits(case: Case) -> None:
     """The same for larger programs."""
     check(case, inputs=20)

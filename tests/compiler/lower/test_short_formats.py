@@ -16,6 +16,7 @@ from tests.cli.calling import invoke, invoke_json
 from tests.short_arithmetic import assert_right, rounded
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
+from tests.tiers import in_turn
 from tracr.craft.formats import SHORT
 from tracr.craft.linear import ONE, read_number
 from tracr.craft.numerics import Noise
@@ -32,12 +33,11 @@ TOKENS = rasp.tokens
 
 
 QUICKLY = (("bfloat16", 0), ("bfloat16", 2), ("float16", 1))
+OTHERS = (("bfloat16", 1), ("float16", 2), ("bfloat16", 2), ("float16", 0), ("bfloat16", 0), ("float16", 1))
 QUICK = ("length", "hist", "frac_prevs", "reverse", "sort_composite", "induction")
 LIBRARY = [
-    pytest.param(name, dtype, level, marks=[] if name in QUICK and (dtype, level) in QUICKLY else pytest.mark.slow)
-    for name in EXAMPLES
-    for dtype in FORMATS
-    for level in (0, 1, 2)
+    *((name, dtype, level) for name in QUICK for dtype, level in QUICKLY),
+    *(pytest.param(name, *way, marks=pytest.mark.slow) for name, way in in_turn(EXAMPLES, OTHERS)),
 ]
 
 

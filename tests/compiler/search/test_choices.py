@@ -17,6 +17,7 @@ from tests.agreement import assert_agrees, load_compiled, some_inputs
 from tests.interventions import interventions_agree
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
+from tests.tiers import mostly_slow
 from tracr.compiler.frontend.rules import Inference, infer_node
 from tracr.compiler.frontend.rules.counts import masks, widths_by_position
 from tracr.compiler.frontend.trace import trace
@@ -86,8 +87,7 @@ def test_reverse_of_other_sizes(vocab: int, longest: int) -> None:
     assert model([*inputs, [0] * longest])[:-1] == [tokens[::-1] for tokens in inputs]
 
 
-@pytest.mark.parametrize("name", programs.EXAMPLES)
-@pytest.mark.parametrize("off", NEW)
+@pytest.mark.parametrize(("name", "off"), mostly_slow(programs.EXAMPLES, NEW))
 def test_every_pass_can_be_switched_off(name: str, off: str) -> None:
     """What is left is right, and not smaller in layers."""
     example = programs.EXAMPLES[name]

@@ -16,6 +16,7 @@ import tracr
 from tests.agreement import compile_quietly, same
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
+from tests.tiers import usual
 from tracr.craft.variables import Variable
 from tracr.ir.options import LEVELS
 from tracr.model.residual import Dimension, time_of
@@ -110,7 +111,7 @@ def test_random_variants_compute_and_hold_the_program(case: Case, level: int, va
 
 @pytest.mark.slow
 @mostly_compared(0.9)
-@settings(max_examples=750, deadline=None)
+@settings(max_examples=usual(250, long=750), deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(list(VARIANTS)))
 def test_many_random_variants(case: Case, level: int, variant: str) -> None:
     """The same for longer."""

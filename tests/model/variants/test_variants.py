@@ -16,7 +16,7 @@ from tests.library import compiled, masks
 from tests.model.variants.making import EXACT, VARIANTS
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
-from tests.tiers import pairwise
+from tests.tiers import mostly_slow, pairwise, usual
 from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
@@ -34,8 +34,7 @@ def test_decoded_outputs_are_the_same(name: str, level: int, variant: str) -> No
         assert model.verify(budget=200)
 
 
-@pytest.mark.parametrize("variant", EXACT)
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(("name", "variant"), mostly_slow(EXAMPLES, EXACT))
 def test_logits_are_the_same_in_float64(name: str, variant: str) -> None:
     """To 1e-9, numbers that are huge aside: what differs in float32 is rounding."""
     model = compiled(name)
@@ -59,7 +58,7 @@ def test_random_programs(case: Case, level: int, variant: str) -> None:
 
 @pytest.mark.slow
 @mostly_compared()
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=usual(200, long=400), deadline=None)
 @DRAWN
 def test_many_random_programs(case: Case, level: int, variant: str) -> None:
     """The same for hundreds of them."""
@@ -140,8 +139,7 @@ def test_long_inputs(length: int, variant: str) -> None:
     assert other.run([tokens, tokens[:5]]).decoded[0][:3] == [length // 2, length // 4, length // 4]
 
 
-@pytest.mark.parametrize("variant", EXACT)
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(("name", "variant"), mostly_slow(EXAMPLES, EXACT))
 def test_values_at_bos_are_the_same_to_the_last_bit(name: str, variant: str) -> None:
     """Heads that add up weigh them 2**34 times as much as other values, so nothing may be off."""
     model = compiled(name)
@@ -190,9 +188,10 @@ def test_ground_truth_is_the_models_along_directions(variant: str) -> None:
     assert given == plain
 
 
-@pytest.mark.parametrize("variant", EXACT)
-@pytest.mark.parametrize("ablation", ["zero", "mean", "resample"])
-@pytest.mark.parametrize("name", ["frac_prevs", "shuffle_dyck", "hist2"])
+@pytest.mark.parametrize(
+    ("variant", "name", "ablation"),
+    pairwise(EXACT, ("frac_prevs", "shuffle_dyck", "hist2"), ("zero", "mean", "resample")),
+)
 def test_minimal_circuits_are_the_same(name: str, ablation: str, variant: str) -> None:
     """Ablating an edge along its directions does to a variant what it does to the model."""
     model, example = compiled(name), EXAMPLES[name]
