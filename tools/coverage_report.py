@@ -1,6 +1,7 @@
 """Runs the normal tier with coverage, and writes the share of lines and branches that it runs, by package.
 
-    python tools/coverage_report.py build/coverage.txt
+    python tools/coverage_report.py build/coverage.txt            all tests of the normal tier
+    python tools/coverage_report.py build/zoo.txt tests/zoo       only these
 
 Settings: `[tool.coverage.run]` in pyproject.toml. Kernel C code, pages in JavaScript and the slow tier are not counted.
 """
@@ -19,12 +20,12 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "build" / "coverage"
 
 
-def measured() -> dict[str, tuple[int, int]]:
+def measured(tests: list[str]) -> dict[str, tuple[int, int]]:
     """For each package, lines and branches that were run, and how many there are."""
     shutil.rmtree(DATA, ignore_errors=True)
     DATA.mkdir(parents=True)
-    run = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "tests"]
-    subprocess.run(run, cwd=ROOT, check=True)
+    run = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]
+    subprocess.run([*run, *tests], cwd=ROOT, check=True)
     subprocess.run([sys.executable, "-m", "coverage", "combine", "-q"], cwd=ROOT, check=True)
     table = DATA / "coverage.json"
     subprocess.run([sys.executable, "-m", "coverage", "json", "-q", "-o", str(table)], cwd=ROOT, check=True)
@@ -41,18 +42,19 @@ def measured() -> dict[str, tuple[int, int]]:
     return dict(found)
 
 
-def shown(found: dict[str, tuple[int, int]]) -> str:
+def shown(found: dict[str, tuple[int, int]], tests: list[str]) -> str:
     """The table as text."""
     total = (sum(one[0] for one in found.values()), sum(one[1] for one in found.values()))
     rows = [*sorted(found.items()), ("all", total)]
     lines = [f"{name:28} {100 * part / max(1, whole):5.1f} % of {whole:6,}" for name, (part, whole) in rows]
     day = datetime.datetime.now(datetime.UTC).date()
-    return "\n".join([f"Lines and branches run by the normal tier, {day}", "", *lines, ""])
+    return "\n".join([f"Lines and branches run by the normal tier of {' '.join(tests)}, {day}", "", *lines, ""])
 
 
 def main() -> None:
     """Measure, print and write."""
-    text = shown(measured())
+    tests = sys.argv[2:] or ["tests"]
+    text = shown(measured(tests), tests)
     print(text)
     path = Path(sys.argv[1])
     path.parent.mkdir(parents=True, exist_ok=True)

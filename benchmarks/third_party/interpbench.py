@@ -7,6 +7,8 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +19,38 @@ NAME = "InterpBench"
 PACKAGE = "circuits_benchmark"
 CASES = Path(PACKAGE) / "benchmark" / "cases"
 BASES = {"benchmark_case": "BenchmarkCase", "tracr_benchmark_case": "TracrBenchmarkCase"}
+
+
+class Absent:
+    """In the place of every other class of InterpBench: cases name them in annotations."""
+
+    def __class_getitem__(cls, _: object) -> type[Absent]:
+        return cls
+
+
+class AbsentModule(ModuleType):
+    """A module of InterpBench that is not needed to build programs; it has every name."""
+
+    __path__: list[str] = []  # noqa: RUF012
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent
+
+
+class AbsentModules(MetaPathFinder, Loader):
+    """Finds the modules of InterpBench outside `circuits_benchmark.benchmark`: they need PyTorch and more."""
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        outside = fullname.startswith(f"{PACKAGE}.") and fullname.split(".")[1] != "benchmark"
+        return ModuleSpec(fullname, self, is_package=True) if outside else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return AbsentModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is to be run."""
 
 
 class PlainCase:
@@ -66,13 +100,14 @@ def _loaded(path: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    (kind,) = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]
+    found = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]
+    (kind,) = [one for one in found if issubclass(one, PlainCase)]
     return kind()
 
 
 @contextmanager
 def _stand_ins(folder: Path) -> Iterator[None]:
-    """InterpBench's own packages without their imports, and `PlainCase` as the class of all cases."""
+    """InterpBench's own packages without their imports, `PlainCase` as the class of all cases, nothing of the rest."""
     before = dict(sys.modules)
     root, inner = ModuleType(PACKAGE), ModuleType(f"{PACKAGE}.benchmark")
     root.__path__ = [str(folder / PACKAGE)]
@@ -85,9 +120,12 @@ def _stand_ins(folder: Path) -> Iterator[None]:
         made[stand_in.__name__] = stand_in
     root.benchmark = inner  # type: ignore[attr-defined]
     sys.modules.update(made)
+    finder = AbsentModules()
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
+        sys.meta_path.remove(finder)
         for name in {*sys.modules} - {*before}:
             if name.partition(".")[0] == PACKAGE:
                 del sys.modules[name]

@@ -9,9 +9,9 @@ import pytest
 
 import tracr
 from tests.zoo.test_zoo import model_of, run
-from tracr import zoo
+from tracr import lab, zoo
 from tracr.datasets import meaning
-from tracr.lab import roles_of
+from tracr.lab import roles_of, selecting
 from tracr.zoo import aliases
 from tracr.zoo.facts import DIFFICULTIES
 
@@ -156,3 +156,11 @@ def test_the_command_shows_the_facts() -> None:
     assert "at level 0, 1, 2, in float32" in text
     assert "4 of 4 admitted" in text
     assert "histogram" in text
+
+
+def test_other_names_have_the_sizes_of_their_programs_everywhere() -> None:
+    """Cases of the laboratory and teachers of twins, which may differ in size from the zoo's models."""
+    assert lab.case("histogram").vocab == lab.case("hist").vocab != zoo.get("hist").vocab
+    assert [one.name for one in selecting.select_cases(["ioi"])] == ["indirect_object"]
+    assert len(selecting.select_cases(["parity"])) > 1  # a tag and an alias
+    assert "twins learn from have level 1; write zoo:hist" in run("twin", "zoo:hist@level2", "-o", "unused")

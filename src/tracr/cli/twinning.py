@@ -151,8 +151,12 @@ def _teacher(program: str, name: str | None, choice: GivenOptions) -> tuple[str,
     """The name and the model of a program; one of the zoo has the size of `case_of`, unless another is given."""
     from tracr import zoo
     from tracr.natural.cases import case_of
+    from tracr.zoo.spec import read_spec
 
-    program = program.removeprefix(ZOO) if program.removeprefix(ZOO) in zoo.ENTRIES else program
+    if program.startswith(ZOO):
+        program, level = read_spec(program)
+        if level not in (None, 1):
+            raise typer.BadParameter(f"the models that twins learn from have level 1; write {ZOO}{program}")
     if program in zoo.ENTRIES and name is None:
         case = case_of(program, None if choice.vocab is None else read_vocabulary(choice.vocab), choice.max_len)
         found = Found(program, program=case.program, vocab=case.vocab, max_seq_len=case.max_seq_len)

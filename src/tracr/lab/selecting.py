@@ -12,6 +12,7 @@ from tracr.lab.features.feature_case import FEATURES, named_feature_case
 from tracr.lab.fresh import private
 from tracr.lab.one_case import Case
 from tracr.spelling import did_you_mean
+from tracr.zoo.aliases import find
 
 __all__ = ["CORE", "named_case", "select_cases"]
 
@@ -88,6 +89,9 @@ def _selected(word: str) -> list[Case]:
         return [named_case(word)]
     if word in zoo.tags():
         return cases(word)
+    meant = find(word, zoo.ENTRIES)  # another name, after tags: parity is one
+    if meant is not None:
+        return [named_case(meant)]
     known = ["core", "all", *zoo.tags(), *zoo.ENTRIES]
     raise UnknownName(
         f"{word!r} is no case and no tag", hint=did_you_mean(word, known, "`tracr lab cases` lists cases and tags")

@@ -28,5 +28,6 @@ SIZES: Mapping[str, tuple[Iterable[Value], int]] = {
 
 def case_of(name: str, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> zoo.Entry:
     """A program of the zoo at the size of its twins, unless another vocabulary or length is given."""
-    usual, length = SIZES.get(name, (None, None))
-    return zoo.get(name).made_for(usual if vocab is None else vocab, max_seq_len or length)
+    entry = zoo.get(name)
+    usual, length = SIZES.get(entry.name, (None, None))
+    return entry.made_for(usual if vocab is None else vocab, max_seq_len or length)

@@ -60,7 +60,7 @@ OTHER_NAMES = {
     "sort_freq": "sort_by_frequency sort_by_freq",
     "trend": "token_trend trend_analysis",
     "trigram_count": "trigram trigrams",
-    "two_hop_induction": "two_hop k_hop_induction",
+    "two_hop_induction": "two_hop",
     "two_sum": "2sum twosum",
 }
 
