@@ -14,25 +14,15 @@ from docs.generator.versions import list_versions
 from tracr.version import __version__
 
 WORK = ROOT / "build/docs"
+OPTIONS = ["-q", "-E", "-W", "--keep-going", "-j", "auto"]  # anew: Sphinx does not see changes of this package
 
 
 def main(arguments: list[str]) -> int:
     """Write the sources, run Sphinx with warnings as errors, list the versions, check all links."""
     site = Path(arguments[0] if arguments else ROOT / "build/site").resolve()
     write_sources(WORK / "pages", WORK / "copied", WORK)
-    options = [
-        "-q",
-        "-E",
-        "-W",
-        "--keep-going",
-        "-b",
-        "html",
-        "-c",
-        str(Path(__file__).parent),
-        "-d",
-        str(WORK / "doctrees"),
-    ]
-    if build_main([*options, str(WORK / "pages"), str(site / __version__)]):
+    folders = ["-c", str(Path(__file__).parent), "-d", str(WORK / "doctrees"), str(WORK / "pages")]
+    if build_main([*OPTIONS, *folders, str(site / __version__)]):
         return 1
     list_versions(site)
     return report(site)

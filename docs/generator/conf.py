@@ -7,7 +7,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from docs.generator.api import MOCKED
-from docs.generator.docstrings import colour_examples, process
+from docs.generator.docstrings import colour_examples, process, show_colons
 from tracr.version import __version__
 
 HERE = Path(__file__).parent
@@ -50,4 +50,5 @@ suppress_warnings = ["ref.python"]  # types of the same name in two modules
 def setup(app: Sphinx) -> None:
     """Register what changes docstrings, before napoleon reads their sections, and what colours examples."""
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("doctree-read", colour_examples)

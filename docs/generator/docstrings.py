@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["colour_examples", "plain_docstring", "process"]
+__all__ = ["colour_examples", "plain_docstring", "process", "show_colons"]
 
 MARKUP = re.compile(r"(`[^`]+`)(\w)?|\|")
+HIDDEN_COLON = "\ue000"
+FILES = re.compile(r"\w+\.py\b")
 ALIGNED = re.compile(r"^\S.*\S {2,}\S|^ +\S")
 
 
@@ -22,20 +24,27 @@ def process(app: Any, what: str, name: str, value: object, options: Any, lines: 
     """The event of Sphinx: change the lines of a docstring."""
     if what == "data" and "\n".join(lines).strip() == (type(value).__doc__ or "").strip():
         lines.clear()  # the docstring of the type, not of this value
-    if what in ("attribute", "data", "property") and lines:
-        lines.insert(0, "")  # else napoleon reads the words before a colon as a type
     lines[:] = plain_docstring(lines, tables=what == "module")
+    if what in ("attribute", "data", "property"):
+        lines[:] = [line.replace(":", HIDDEN_COLON) for line in lines]  # else napoleon takes what is before for a type
+
+
+def show_colons(app: Any, what: str, name: str, value: object, options: Any, lines: list[str]) -> None:
+    """The event of Sphinx, after napoleon: put back the colons that `process` has hidden."""
+    lines[:] = [line.replace(HIDDEN_COLON, ":") for line in lines]
 
 
 def plain_docstring(lines: list[str], tables: bool) -> list[str]:
-    """The lines with what Sphinx would take for markup marked as text.
+    """The lines with what Sphinx would take for markup marked as text, without lists of files.
 
     Args:
         lines: the docstring's.
         tables: whether paragraphs in columns keep their line ends and spaces.
 
-    >>> plain_docstring(["entry.py     an entry", "registry.py  all of them"], tables=True)
-    ['::', '', '    entry.py     an entry', '    registry.py  all of them', '']
+    >>> plain_docstring(["InputError     an input", "  IdError      given as ids"], tables=True)
+    ['::', '', '    InputError     an input', '      IdError      given as ids', '']
+    >>> plain_docstring(["The zoo.", "", "entry.py     an entry", "registry.py  all of them"], tables=True)
+    ['The zoo.', '']
     >>> plain_docstring(["the mean of |1 - f|"], tables=True)
     ['the mean of \\\\|1 - f\\\\|', '']
     >>> plain_docstring(["all `Select`s of `a|b`"], tables=False)
@@ -46,6 +55,8 @@ def plain_docstring(lines: list[str], tables: bool) -> list[str]:
         inside = paragraph.split("\n")
         if inside[0].lstrip().startswith(">>>"):
             found += [*inside, ""]
+        elif tables and FILES.match(inside[0]):
+            continue  # for readers of the code
         elif tables and any(map(ALIGNED.match, inside)):
             found += ["::", "", *(f"    {line}" for line in inside), ""]
         else:
