@@ -33,7 +33,7 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test tiny slow hunt lint test-wheel wheels coverage release-check kernel-check clean bundle browser \
+.PHONY: demo test normal tiny slow hunt lint test-wheel wheels coverage release-check kernel-check clean bundle browser \
 	images docs notebooks
 .DELETE_ON_ERROR:
 
@@ -57,7 +57,11 @@ demo: $(VENV)/.installed
 	$(BIN)/tracr explore frac_prevs x a c x -o build/demo.html
 	@echo "$$NEXT_STEPS"
 
-test: lint
+# Side by side: mypy keeps one processor busy for half a minute.
+test: $(VENV)/.installed-dev
+	$(MAKE) --no-print-directory -j 2 lint normal
+
+normal: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 tiny: $(VENV)/.installed-dev

@@ -68,7 +68,7 @@ def pairwise(first: Iterable[object], second: Sequence[object], third: Sequence[
     for number, (row, one) in itertools.product(range(len(second)), enumerate(first)):
         for place, three in enumerate(third):
             taken = place == (row // len(second) + number) % len(third)
-            marks = [] if taken and number == row % len(second) else pytest.mark.slow
+            marks: Any = [] if taken and number == row % len(second) else pytest.mark.slow
             if taken or LONG:
                 found.append(pytest.param(one, second[number], three, marks=marks))
     return found

@@ -78,6 +78,7 @@ DRAWN = given(case=cases(composite=True), level=st.sampled_from(LEVELS), numbers
 TO_ONE_FOLDER = [HealthCheck.function_scoped_fixture]
 
 
+@pytest.mark.slow
 @mostly_compared()
 @settings(max_examples=30, deadline=None, suppress_health_check=TO_ONE_FOLDER)
 @DRAWN

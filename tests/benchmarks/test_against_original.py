@@ -48,6 +48,7 @@ def record(**values: Any) -> dict[str, Any]:
     return {**common, "unpadded": right, "padded": right, **values}
 
 
+@pytest.mark.slow
 def test_the_report_says_what_was_stopped_reached_and_missed(tmp_path: Path) -> None:
     ours = record(called_1=200.0, called_512=2000.0, functions=0.1, filling=0.1)
     wrong = {"inputs": 10, "wrong": 7, "wrong_besides_none": 3}

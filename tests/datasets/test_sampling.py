@@ -165,6 +165,7 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
     write_programs(path, 2, progress=second)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     """Killed twice and started again, the command writes the file an undisturbed one writes."""
     path, options = tmp_path / "killed.jsonl", ("--seed", 3, "--max-len", 4)

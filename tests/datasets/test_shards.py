@@ -146,6 +146,7 @@ def test_processes_give_the_same_shards(tmp_path: Path, records: list[Record]) -
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_killed_build_goes_on(tmp_path: Path) -> None:
     """The command, with two processes, killed while it compiles and started again, makes what it would have made."""
     arguments = ("--count", 60, "--compile", "--shard-size", 4, "--jobs", 2, "--max-ops", 4, "--max-len", 4)

@@ -38,6 +38,7 @@ def check(case: Case, level: int) -> None:
         raise NotCompared("every intervention was refused")
 
 
+@pytest.mark.slow
 @mostly_compared(0.8)
 @given(case=cases(max_ops=8))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

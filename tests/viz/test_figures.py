@@ -312,7 +312,7 @@ def test_numbers_are_not_written_into_thin_rows() -> None:
     assert unreadable(figure) == []
 
 
-@pytest.mark.parametrize("seed", [532, 537, 539, 540, *slow((1, 2))])
+@pytest.mark.parametrize("seed", [532, *slow((537, 539, 540, 1, 2))])
 def test_random_programs_can_be_read(seed: int) -> None:
     """And their heads attend to what is selected, or to their part of it."""
     judge_random_program(seed)

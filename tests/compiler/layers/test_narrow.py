@@ -76,6 +76,7 @@ def test_live_widths_are_what_they_are_defined_as(level: int) -> None:
         assert list(live_widths(schedule, schedule.sublayers())) == widths_by_definition(schedule, sublayers)
 
 
+@pytest.mark.slow
 def test_slots_reach_the_largest_width() -> None:
     """Where slots are used again the residual stream is as wide as the peak says; elsewhere each has its own."""
     models = random_models(range(60, 120), level=2)
@@ -101,6 +102,7 @@ def test_live_widths_of_a_chain() -> None:
 # The heuristic
 
 
+@pytest.mark.slow
 def test_the_heuristic_is_as_deep_and_never_wider() -> None:
     """Nor does it read anything before it is written."""
     circuits = [model.circuit for model in random_models(range(60), level=2)]

@@ -58,6 +58,7 @@ def check(case: Case, inputs: int) -> int:
     return found
 
 
+@pytest.mark.slow
 @mostly_compared()
 @given(case=cases(composite=True))
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

@@ -37,7 +37,11 @@ OTHERS = (("bfloat16", 1), ("float16", 2), ("bfloat16", 2), ("float16", 0), ("bf
 QUICK = ("length", "hist", "frac_prevs", "reverse", "sort_composite", "induction")
 LIBRARY = [
     *((name, dtype, level) for name in QUICK for dtype, level in QUICKLY),
-    *(pytest.param(name, *way, marks=pytest.mark.slow) for name, way in in_turn(EXAMPLES, OTHERS)),
+    *(
+        pytest.param(name, *way, marks=pytest.mark.slow)
+        for name, way in in_turn(EXAMPLES, OTHERS)
+        if name not in QUICK or way not in QUICKLY
+    ),
 ]
 
 

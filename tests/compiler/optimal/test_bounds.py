@@ -34,6 +34,7 @@ def test_bounds_of_random_programs(level: int) -> None:
         assert bounds.anywhere.bound <= bounds.dimensions.bound <= bounds.live.reached
 
 
+@pytest.mark.slow
 def test_bounds_hold_for_every_schedule() -> None:
     """What is said of any schedule is true of all: live directions and Hankel rank."""
     tried = 0

@@ -7,11 +7,14 @@ import pytest
 
 import tracr
 from tests.library import compiled
+from tests.tiers import slow
 from tracr.model.variants.readback import first_problem
 from tracr.rasp.programs import EXAMPLES
 
+LIBRARY = list(EXAMPLES)
 
-@pytest.mark.parametrize("name", EXAMPLES)
+
+@pytest.mark.parametrize("name", [*LIBRARY[::3], *slow(name for name in LIBRARY if name not in LIBRARY[::3])])
 def test_as_much_noise_as_a_model_bears(name: str) -> None:
     """Without a scale outputs and variables are the same; with 1,000 times as much, some is found that is not."""
     model = compiled(name)

@@ -101,6 +101,7 @@ def check(case: Case, level: int, variant: str) -> None:
     assert wrong_readings(other, inputs) == []
 
 
+@pytest.mark.slow
 @mostly_compared()
 @settings(max_examples=40, deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(list(VARIANTS)))

@@ -48,6 +48,7 @@ def test_logits_are_the_same_in_float64(name: str, variant: str) -> None:
 DRAWN = given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(EXACT))
 
 
+@pytest.mark.slow
 @mostly_compared()
 @settings(max_examples=70, deadline=None)
 @DRAWN

@@ -123,6 +123,7 @@ def models(count: int, *, start: int = 0) -> list[Job]:
     return jobs
 
 
+@pytest.mark.slow
 def test_random_programs() -> None:
     """Interpreter, forward pass, decoding: the page's are Python's."""
     jobs = [*models(36), *models(6, start=60)]
@@ -255,6 +256,7 @@ def assert_patched(jobs: Sequence[Job]) -> int:
     return compared
 
 
+@pytest.mark.slow
 def test_patches() -> None:
     """A variable set at one position, dimensions that are used again or not."""
     jobs = with_patches(models(24, start=1000))
