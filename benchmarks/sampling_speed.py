@@ -6,13 +6,13 @@ Each line is one way to do it, all in one run, on the same programs:
 
 - compile only: a loop of `compile_model` over programs that were drawn before, the limit for the others;
 - draw, compile, verify: a bare loop, with nothing stored;
-- tracr sample --compile: everything the command does (draw, key of the meaning, compile, verify on all 363 inputs, key of
-  the behaviour, labels, ground truth, files), in one process, over two processes, and over Ray.
+- tracr sample --compile: everything the command does (draw, key of the meaning, compile, verify on all 363 inputs, key
+  of the behaviour, labels, ground truth, files), in one process, over two processes, and over Ray.
 
-The measure is processor time for each program, of this process and its workers, because other work on the machine changes
-it less than time on the clock. "2 cores" is the number of programs that two processors make in a second at this cost;
-"clock" is what the clock showed, with whatever else the machine was doing. Every model is compared with the vectorised
-interpreter on all inputs, padded and unpadded, and a wrong one ends the benchmark.
+The measure is processor time for each program, of this process and its workers, because other work on the machine
+changes it less than time on the clock. "2 cores" is the number of programs that two processors make in a second at this
+cost; "clock" is what the clock showed, with whatever else the machine was doing. Every model is compared with the
+vectorised interpreter on all inputs, padded and unpadded, and a wrong one ends the benchmark.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import tracr
 from tracr.cli import sampling

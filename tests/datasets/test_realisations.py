@@ -12,7 +12,7 @@ import tracr
 from tests.datasets.killing import content
 from tracr.datasets import Controls, Record, sample
 from tracr.datasets.building import build_shards, realisations
-from tracr.datasets.realisations import Realisation, read_realisations
+from tracr.datasets.realisations import RealisationChoice, read_realisations
 from tracr.datasets.settings import Settings
 from tracr.datasets.stored import COMPILED, StoredModel, read_models, read_sidecar
 from tracr.nearness import ANSWER, same_value
@@ -132,4 +132,4 @@ def test_realisations_are_written_as_they_are_read() -> None:
     """Text, value, text."""
     assert read_realisations(",".join(map(str, WANTED))) == WANTED
     assert read_realisations("") == ()
-    assert Realisation("noisy", 1e-4, 3) == read_realisations("noisy:1e-4*3")[0]
+    assert RealisationChoice("noisy", 1e-4, 3) == read_realisations("noisy:1e-4*3")[0]

@@ -91,7 +91,7 @@ def sample(
 
     Example: tracr sample --count 10000 -o programs.jsonl --compile --jobs 8
     """
-    from tracr.datasets import Bounds, Controls
+    from tracr.datasets import Controls, ModelBounds
     from tracr.datasets.realisations import read_realisations
     from tracr.datasets.sampling import Sampling
     from tracr.datasets.settings import Settings
@@ -112,7 +112,7 @@ def sample(
     )
     controls.options(level)  # refuses an unknown level
     bounded = max_parameters is not None or max_layers is not None
-    sampling = Sampling(seed, controls, Bounds(level, max_parameters, max_layers) if bounded else None)
+    sampling = Sampling(seed, controls, ModelBounds(level, max_parameters, max_layers) if bounded else None)
     settings = Settings(level, budget, shard_size, read_realisations(realise))
     exports, shares = [("padded", padded), ("parquet", parquet)], read_splits(splits)
     compiling = compiling or bool(realise) or any(folder for _, folder in exports)

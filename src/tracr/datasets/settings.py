@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tracr.datasets.realisations import Realisation
+from tracr.datasets.realisations import RealisationChoice
 
 __all__ = ["Settings"]
 
@@ -18,7 +18,7 @@ class Settings:
     level: int = 1
     budget: int = 2_000
     shard_size: int = 100
-    realisations: tuple[Realisation, ...] = ()
+    realisations: tuple[RealisationChoice, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The settings by name; without realisations they are written as before there were any."""
