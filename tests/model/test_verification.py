@@ -121,3 +121,14 @@ def test_all_lengths_together_are_compared_as_one_by_one() -> None:
         assert bool(other.verify()) is not wrong
         faults += wrong
     assert 5 < faults < 35
+
+
+def test_long_inputs_are_not_one_batch() -> None:
+    """One token has few inputs of many lengths: padded together they would take far more memory than one by one."""
+    from tracr.model.input_sets import is_small
+
+    model = tracr.compile(rasp.length, "x", 300)
+    assert not is_small(model.program, 2_000)
+    found = model.verify()
+    assert (found.inputs, found.exhaustive) == (300, True)
+    assert is_small(tracr.compile(rasp.length, "x", 80).program, 2_000)

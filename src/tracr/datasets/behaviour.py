@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tracr.errors import FormatError
 from tracr.ir.domains import Domain, Finite
 from tracr.ir.program import Tables
-from tracr.model.input_sets import ROWS, every_evaluation, inputs_of
+from tracr.model.input_sets import every_evaluation, inputs_of, is_small
 from tracr.nearness import ROUNDING, margin
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.saving.values_json import encode_value
@@ -88,11 +88,10 @@ def behaviour(program: Tables, budget: int = 2_000) -> Behaviour:
 
 
 def _evaluations(program: Tables, budget: int) -> Iterator[Evaluation]:
-    batches, total = inputs_of(program, budget, 0)
-    if total <= min(budget, ROWS):
+    if is_small(program, budget):
         yield every_evaluation(program)
         return
-    for codes in batches:
+    for codes in inputs_of(program, budget, 0)[0]:
         yield evaluate_batch(program, Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32)))
 
 
