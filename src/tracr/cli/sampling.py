@@ -64,6 +64,10 @@ def sample(
             metavar="KINDS", help="More models of each program: rotated*2,noisy:1e-4,superposed:0.8,softened."
         ),
     ] = "",
+    truth: Annotated[
+        bool,
+        typer.Option("--truth/--no-truth", help="Store labels and ground truth of the models.", show_default=False),
+    ] = True,
     padded: Annotated[
         Path | None,
         typer.Option(
@@ -114,7 +118,7 @@ def sample(
     controls.options(level)  # refuses an unknown level
     bounded = max_parameters is not None or max_layers is not None
     sampling = Sampling(seed, controls, ModelBounds(level, max_parameters, max_layers) if bounded else None)
-    settings = Settings(level, budget, shard_size, read_realisations(realise))
+    settings = Settings(level, budget, shard_size, read_realisations(realise), truth)
     shares = read_splits(splits)
     exports = [(kind, target) for kind, target in (("padded", padded), ("parquet", parquet)) if target is not None]
     for kind, target in exports:

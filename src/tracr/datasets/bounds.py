@@ -51,7 +51,7 @@ class ModelBounds:
         """The bounds that `to_json` wrote."""
         try:
             return cls(**data)
-        except TypeError:
+        except (TypeError, TracrError):
             raise FormatError(
                 f"these are not bounds of models: {', '.join(map(str, data))}", hint="sample the programs again"
             ) from None

@@ -103,6 +103,8 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
         "verification": {"inputs": found.inputs, "exhaustive": found.exhaustive, "errors": found.errors},
         "behaviour": behaviour(model.program, settings.budget).to_json(),
         **_description(model),
+        **(_mechanism(model) if settings.truth else {}),
+        "warnings": [str(warning) for warning in model.program.warnings],
     }
     _add(weights, ".", model.cast(np.float32))
     if settings.realisations:
@@ -133,7 +135,7 @@ def _realisation(made: Realised | tuple[str, TracrError], weights: Weights) -> d
 
 
 def _description(model: CompiledModel) -> dict[str, Any]:
-    """The model's shape, its labels and its ground truth."""
+    """The model's shape and its outputs."""
     return {
         "config": {
             "n_layers": model.n_layers,
@@ -147,9 +149,14 @@ def _description(model: CompiledModel) -> dict[str, Any]:
             "lengths": list(model.program.lengths),
         },
         "outputs": [_output(output) for output in model.outputs],
+    }
+
+
+def _mechanism(model: CompiledModel) -> dict[str, Any]:
+    """The labels of the residual stream, and the ground truth."""
+    return {
         "residual": [_dimension(dimension) for dimension in model.residual],
         "ground_truth": model.ground_truth.to_dict(),
-        "warnings": [str(warning) for warning in model.program.warnings],
     }
 
 
