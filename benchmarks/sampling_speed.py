@@ -6,13 +6,14 @@ Each line is one way to do it, all in one run, on the same programs:
 
 - compile only: a loop of `compile_model` over programs that were drawn before, the limit for the others;
 - draw, compile, verify: a bare loop, with nothing stored;
-- tracr sample --compile: everything the command does (draw, key of the meaning, compile, verify on all 363 inputs, key of
-  the behaviour, labels, ground truth, files), in one process, over two processes, and over Ray.
+- tracr sample --compile: everything the command does (draw, key of the meaning, compile, verify on all 363 inputs, key
+  of the behaviour, labels, ground truth, files), in one process, over two processes, and over Ray; and the same without
+  labels and ground truth.
 
-The measure is processor time for each program, of this process and its workers, because other work on the machine changes
-it less than time on the clock. "2 cores" is the number of programs that two processors make in a second at this cost;
-"clock" is what the clock showed, with whatever else the machine was doing. Every model is compared with the vectorised
-interpreter on all inputs, padded and unpadded, and a wrong one ends the benchmark.
+The measure is processor time for each program, of this process and its workers, because other work on the machine
+changes it less than time on the clock. "2 cores" is the number of programs that two processors make in a second at this
+cost; "clock" is what the clock showed, with whatever else the machine was doing. Every model is compared with the
+vectorised interpreter on all inputs, padded and unpadded, and a wrong one ends the benchmark.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 WARMING = 8  # tasks before the measurement, which import modules and fill caches
 CONTROLS, SETTINGS = Controls(), Settings()
+LEAN = Settings(truth=False)
 
 
 class Timed:
@@ -92,17 +94,19 @@ def loops(count: int) -> float:
     return limit
 
 
-def sampled(name: str, count: int, crew: AbstractContextManager[Workers], limit: float) -> None:
+def sampled(
+    name: str, count: int, crew: AbstractContextManager[Workers], limit: float, settings: Settings = SETTINGS
+) -> None:
     """Everything the command does, with these workers, twice; the faster is reported."""
     best: list[tuple[float, float]] = []
     with crew as given, tempfile.TemporaryDirectory() as folder:
-        for _ in given.map(draw, (DrawTask(1, 20 * place, CONTROLS, None, SETTINGS) for place in range(WARMING))):
+        for _ in given.map(draw, (DrawTask(1, 20 * place, CONTROLS, None, settings) for place in range(WARMING))):
             pass
         for turn in range(2):
             workers, models = Timed(given), Path(folder) / str(turn)
             clock, start = time.perf_counter(), time.process_time()
-            drawn = drawn_into(Path(folder) / f"{turn}.jsonl", Sampling(0, CONTROLS), count, workers, SETTINGS)
-            build_shards(models, drawn, SETTINGS, workers)
+            drawn = drawn_into(Path(folder) / f"{turn}.jsonl", Sampling(0, CONTROLS), count, workers, settings)
+            build_shards(models, drawn, settings, workers)
             seconds = time.process_time() - start + workers.seconds
             best.append((seconds, time.perf_counter() - clock))
             assert outcomes(models) == {"compiled": count}
@@ -120,9 +124,12 @@ def main() -> None:
     print(f"{'':<36} {'each':>11} {'2 cores':>9} {'clock':>9} {'limit':>9}")
     limit = loops(min(300, chosen.count))
     sampled("tracr sample --compile", chosen.count, over_processes(1), limit)
+    sampled("tracr sample --compile --no-truth", chosen.count, over_processes(1), limit, LEAN)
     sampled("tracr sample --compile --jobs 2", chosen.count, over_processes(2), limit)
+    sampled("tracr sample ... --no-truth --jobs 2", chosen.count, over_processes(2), limit, LEAN)
     if chosen.ray:
         sampled("tracr sample --compile --ray", chosen.count, over_ray(), limit)
+        sampled("tracr sample ... --no-truth --ray", chosen.count, over_ray(), limit, LEAN)
 
 
 if __name__ == "__main__":

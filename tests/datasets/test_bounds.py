@@ -8,7 +8,7 @@ import pytest
 
 import tracr
 from tests.datasets.killing import content
-from tracr.datasets import Bounds, Controls, read_programs, sample, write_programs
+from tracr.datasets import Controls, ModelBounds, read_programs, sample, write_programs
 from tracr.datasets.building import build_shards
 from tracr.datasets.program_file import drawn_into
 from tracr.datasets.records import OVER, Record
@@ -16,7 +16,7 @@ from tracr.datasets.sampling import Sampling
 from tracr.datasets.settings import Settings
 
 CONTROLS = Controls(max_seq_len=3, max_ops=5)
-BOUNDS = Bounds(1, max_parameters=2_000, max_layers=2)
+BOUNDS = ModelBounds(1, max_parameters=2_000, max_layers=2)
 
 
 def size(record: Record, level: int = 1) -> tuple[int, int]:
@@ -26,8 +26,8 @@ def size(record: Record, level: int = 1) -> tuple[int, int]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("bounds", [BOUNDS, Bounds(0, max_layers=3), Bounds(2, max_parameters=500)])
-def test_no_model_exceeds_the_bounds(bounds: Bounds) -> None:
+@pytest.mark.parametrize("bounds", [BOUNDS, ModelBounds(0, max_layers=3), ModelBounds(2, max_parameters=500)])
+def test_no_model_exceeds_the_bounds(bounds: ModelBounds) -> None:
     """Every record has a model within them, every candidate left out as too large has none."""
     kept, left = 0, 0
     for record in sample(25, 3, CONTROLS, bounds=bounds):
@@ -60,7 +60,7 @@ def test_the_file_tells_how_many_were_too_large(tmp_path: Path) -> None:
     assert done.found == 10
     assert done.over == sum(record.refused is not None for record in read_programs(path, refused=True)) > 0
     assert write_programs(path, 10, 3, CONTROLS, bounds=BOUNDS).over == done.over
-    for other in (None, Bounds(1, max_parameters=2_001, max_layers=2)):
+    for other in (None, ModelBounds(1, max_parameters=2_001, max_layers=2)):
         with pytest.raises(tracr.FormatError, match="other options"):
             write_programs(path, 12, 3, CONTROLS, bounds=other)
 
@@ -69,14 +69,14 @@ def test_bounds_that_no_program_meets_end_the_search(monkeypatch: pytest.MonkeyP
     """The error says how many were too large."""
     monkeypatch.setattr("tracr.datasets.sampling.PATIENCE", 40)
     with pytest.raises(tracr.TracrError, match="exceeded the bounds"):
-        list(sample(3, 0, Controls(max_seq_len=1, vocab=("a",), max_ops=1), bounds=Bounds(1, max_parameters=1)))
+        list(sample(3, 0, Controls(max_seq_len=1, vocab=("a",), max_ops=1), bounds=ModelBounds(1, max_parameters=1)))
 
 
 @pytest.mark.parametrize("given", [{}, {"max_parameters": -1}, {"max_layers": 1.5}])
 def test_meaningless_bounds_are_refused(given: dict[str, int]) -> None:
     """No bounds, negative ones, fractions."""
     with pytest.raises(tracr.TracrError):
-        Bounds(1, **given)
+        ModelBounds(1, **given)
 
 
 @pytest.mark.parametrize("level", [0, 1])

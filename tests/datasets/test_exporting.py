@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import tracr
 from tracr.cli import sampling
@@ -239,3 +238,6 @@ def test_the_command_makes_everything(tmp_path: Path) -> None:
     assert "rotated.1: 8 models, 8 of them right on all checked inputs, 0 refused" in done.stdout
     assert f"{tmp_path / 'np'}: 32 models; programs: train 6, validation 1, test 1" in done.stdout
     assert len(np.load(tmp_path / "np" / "W_U.npy")) == 32
+    again = run("--padded", tmp_path / "np")
+    assert "exists" in str(again.exception)
+    assert again.stdout == ""

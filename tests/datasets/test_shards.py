@@ -97,6 +97,21 @@ def test_expressions_know_their_line(tmp_path: Path, records: list[Record]) -> N
     assert any('"program.py:' in json.dumps(model.entry["ground_truth"]) for model in read_models(tmp_path))
 
 
+def test_labels_and_truth_can_be_left_out(tmp_path: Path, records: list[Record]) -> None:
+    """The rest is the same; asking for labels says why there are none."""
+    build_shards(tmp_path / "whole", records[:3])
+    build_shards(tmp_path / "lean", records[:3], Settings(truth=False))
+    whole, lean = (read_sidecar(tmp_path / name / "shard-00000.json") for name in ("whole", "lean"))
+    for fst, snd in zip(whole["programs"], lean["programs"], strict=True):
+        assert set(fst) - set(snd) == {"residual", "ground_truth"}
+        assert all(fst[key] == snd[key] for key in snd)
+    assert whole["weights"] == lean["weights"]
+    model = next(read_models(tmp_path / "lean"))
+    assert model(["a", "b"]) == records[0].program(["a", "b"])
+    with pytest.raises(tracr.FormatError, match="without labels"):
+        _ = model.labels
+
+
 def test_missing_shards_are_made(tmp_path: Path, records: list[Record]) -> None:
     """Only those: what is complete stays, what lost a file, was left half or lacks later programs is made anew."""
     build_shards(tmp_path / "whole", records, Settings(shard_size=6))
@@ -157,7 +172,7 @@ def test_a_killed_build_goes_on(tmp_path: Path) -> None:
     assert left < 15
     done = run(*arguments, "-o", killed / "p.jsonl")
     assert done.returncode == 0, done.stderr
-    assert "0 in" in done.stdout.splitlines()[0]
+    assert "60 programs" in done.stdout.splitlines()[0]
     write_programs(whole / "p.jsonl", 60, 0, Controls(max_ops=4, max_seq_len=4))
     build_shards(whole / "p.level1", read_programs(whole / "p.jsonl"), Settings(shard_size=4))
     assert content(killed) == content(whole)

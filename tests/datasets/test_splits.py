@@ -39,6 +39,7 @@ SAME = [
     (tokens / 3, tokens * (1 / 3)),
     (rasp.Map(lambda x: "a" if x == 1 else None, tokens), rasp.Map(lambda x: None if x != 1 else "a", tokens)),
     (tokens == 1, rasp.Map(lambda x: int(x == 1), tokens)),  # True is 1
+    (rasp.Map(lambda x: (x == 1, "a"), tokens), rasp.Map(lambda x: (int(x == 1), "a"), tokens)),
 ]
 DIFFERENT = [
     (tokens == 1, tokens == 2),

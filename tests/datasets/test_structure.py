@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from tests.strategies import SEEDS, VOCABULARIES
 from tracr.datasets import Controls, UnprintableError, run_python, same_structure, to_python
+from tracr.datasets.printing import with_lines
 from tracr.rasp import rasp
 from tracr.rasp.functions import BinaryOperator, ConstantOperator
 from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
 from tracr.rasp.random_functions import Table, square
+from tracr.rasp.traversal import topological
 
 prevs = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
 
@@ -159,3 +161,14 @@ def test_random_seeds_give_other_programs() -> None:
     assert all(same_structure(p, random_program(seed, printable=True)) for seed, p in enumerate(drawn))
     alike = sum(same_structure(p, q) for i, p in enumerate(drawn) for q in drawn[:i])
     assert alike < 10
+
+
+def test_lines_are_those_of_the_text() -> None:
+    """`with_lines` gives the program that running its text gives: structure, and the line of every expression."""
+    for seed in range(60):
+        program = Controls(max_ops=8, composite=True, vocab=(1, 2, "a")).program((3, seed))
+        text, placed = with_lines(program)
+        ran = run_python(text)
+        assert text == to_python(program)
+        assert same_structure(placed, ran)
+        assert [expr.origin for expr in topological([placed])] == [expr.origin for expr in topological([ran])]

@@ -10,7 +10,10 @@ import pytest
 
 import tracr
 from tracr.ir.options import LEVELS
+from tracr.ir.parameters import Parameters
+from tracr.model.variants.variant_model import with_other_weights
 from tracr.rasp import programs, rasp
+from tracr.rasp.generate import random_program
 
 
 def tampered(
@@ -92,3 +95,40 @@ def test_a_budget_holds_for_large_vocabularies() -> None:
     found = tracr.compile(programs.make_hist(), range(3000), 8).verify(200)
     assert found
     assert found.inputs <= 200
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_all_lengths_together_are_compared_as_one_by_one() -> None:
+    """Few inputs are compared in one batch: with random weights changed, it finds a fault if any length has one."""
+    from tracr.model import verification
+
+    rng = np.random.default_rng(0)
+    faults = 0
+    for seed in range(40):
+        program = random_program(seed, vocab="ab", max_seq_len=3, max_ops=4, causal=seed % 5 == 0)
+        model = tracr.compile(program, "ab", 3, causal=seed % 5 == 0, level=seed % 3)
+        assert verification._all_right(model) == 0
+        weights = dict(model.parameters.named())
+        name = rng.choice([name for name, array in weights.items() if array.any()])
+        changed = weights[name].copy()
+        place = rng.choice(np.flatnonzero(changed))
+        changed.flat[place] += rng.choice([-1.0, 0.5, 1e-9])
+        other = with_other_weights(model, Parameters.of({**weights, name: changed}))
+        batches = list(verification.chosen_inputs(other, 100, 0)[0])
+        one_by_one = [verification._compare(other, codes)[0] for codes in batches]
+        wrong = any(found is not None for found in one_by_one)
+        assert (verification._all_right(other) is None) == wrong
+        assert bool(other.verify()) is not wrong
+        faults += wrong
+    assert 5 < faults < 35
+
+
+def test_long_inputs_are_not_one_batch() -> None:
+    """One token has few inputs of many lengths: padded together they would take far more memory than one by one."""
+    from tracr.model.input_sets import is_small
+
+    model = tracr.compile(rasp.length, "x", 300)
+    assert not is_small(model.program, 2_000)
+    found = model.verify()
+    assert (found.inputs, found.exhaustive) == (300, True)
+    assert is_small(tracr.compile(rasp.length, "x", 80).program, 2_000)

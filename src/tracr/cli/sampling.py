@@ -64,6 +64,10 @@ def sample(
             metavar="KINDS", help="More models of each program: rotated*2,noisy:1e-4,superposed:0.8,softened."
         ),
     ] = "",
+    truth: Annotated[
+        bool,
+        typer.Option("--truth/--no-truth", help="Store labels and ground truth of the models.", show_default=False),
+    ] = True,
     padded: Annotated[
         Path | None,
         typer.Option(
@@ -91,7 +95,8 @@ def sample(
 
     Example: tracr sample --count 10000 -o programs.jsonl --compile --jobs 8
     """
-    from tracr.datasets import Bounds, Controls
+    from tracr.datasets import Controls, ModelBounds
+    from tracr.datasets.exporting import check_target
     from tracr.datasets.realisations import read_realisations
     from tracr.datasets.sampling import Sampling
     from tracr.datasets.settings import Settings
@@ -112,10 +117,13 @@ def sample(
     )
     controls.options(level)  # refuses an unknown level
     bounded = max_parameters is not None or max_layers is not None
-    sampling = Sampling(seed, controls, Bounds(level, max_parameters, max_layers) if bounded else None)
-    settings = Settings(level, budget, shard_size, read_realisations(realise))
-    exports, shares = [("padded", padded), ("parquet", parquet)], read_splits(splits)
-    compiling = compiling or bool(realise) or any(folder for _, folder in exports)
+    sampling = Sampling(seed, controls, ModelBounds(level, max_parameters, max_layers) if bounded else None)
+    settings = Settings(level, budget, shard_size, read_realisations(realise), truth)
+    shares = read_splits(splits)
+    exports = [(kind, target) for kind, target in (("padded", padded), ("parquet", parquet)) if target is not None]
+    for kind, target in exports:
+        check_target(kind, target)
+    compiling = compiling or bool(realise) or bool(exports)
     crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
     with crew as workers:
         if not compiling:
@@ -124,8 +132,7 @@ def sample(
         folder = shards or output.with_name(f"{output.stem}.level{level}")
         _compile(output, folder, count, sampling, settings, workers)
     for kind, target in exports:
-        if target is not None:
-            _export(kind, folder, target, shares, seed, in_order=not as_compiled)
+        _export(kind, folder, target, shares, seed, in_order=not as_compiled)
 
 
 def _draw(output: Path, count: int, sampling: Sampling, workers: Workers) -> None:

@@ -14,7 +14,7 @@ exporting.py     models as padded arrays and as Parquet (table_rows.py: their ro
 """
 
 from tracr.datasets.behaviour import Behaviour, behaviour
-from tracr.datasets.bounds import Bounds
+from tracr.datasets.bounds import ModelBounds
 from tracr.datasets.canonical import canonical
 from tracr.datasets.controls import Controls, random_program
 from tracr.datasets.meaning import meaning
@@ -28,8 +28,8 @@ from tracr.datasets.structure import same_structure
 
 __all__ = [
     "Behaviour",
-    "Bounds",
     "Controls",
+    "ModelBounds",
     "Record",
     "UnprintableError",
     "behaviour",

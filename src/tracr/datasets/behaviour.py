@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.datasets.meaning import plain_text
 from tracr.errors import FormatError
 from tracr.ir.domains import Domain, Finite
 from tracr.ir.program import Tables
-from tracr.model.input_sets import ROWS, every_evaluation, inputs_of
+from tracr.model.input_sets import every_evaluation, inputs_of, is_small
 from tracr.nearness import ROUNDING, margin
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
-from tracr.saving.values_json import encode_value
 from tracr.values import Value, is_number
 
 __all__ = ["Behaviour", "behaviour"]
@@ -76,7 +76,7 @@ def behaviour(program: Tables, budget: int = 2_000) -> Behaviour:
     terms: list[float] = []
     scale, start = 0.0, 0
     options = program.options
-    state.update(json.dumps([[_text(token) for token in options.vocab], list(program.lengths)]).encode())
+    state.update(json.dumps([[plain_text(token) for token in options.vocab], list(program.lengths)]).encode())
     for evaluation in _evaluations(program, budget):
         for codes, numbers in (_outputs(evaluation, number) for _, number in program.outputs):
             state.update(codes.tobytes())
@@ -88,11 +88,10 @@ def behaviour(program: Tables, budget: int = 2_000) -> Behaviour:
 
 
 def _evaluations(program: Tables, budget: int) -> Iterator[Evaluation]:
-    batches, total = inputs_of(program, budget, 0)
-    if total <= min(budget, ROWS):
+    if is_small(program, budget):
         yield every_evaluation(program)
         return
-    for codes in batches:
+    for codes in inputs_of(program, budget, 0)[0]:
         yield evaluate_batch(program, Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32)))
 
 
@@ -128,12 +127,8 @@ def _code(value: Value) -> np.uint64:
     """0 for a number, which the sum compares; else a hash of the value."""
     if _is_float(value):
         return np.uint64(0)
-    digest = hashlib.blake2b(_text(value).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(plain_text(value).encode(), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little") | 2)  # neither 0 nor RAISES
-
-
-def _text(value: Value) -> str:
-    return json.dumps(encode_value(value))
 
 
 @functools.lru_cache(maxsize=2)

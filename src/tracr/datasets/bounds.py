@@ -12,11 +12,11 @@ from tracr.errors import FormatError, TracrError
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Bounds"]
+__all__ = ["ModelBounds"]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ModelBounds:
     """The largest model that a program may have, compiled at `level`; another program is drawn for a larger one."""
 
     level: int = 1
@@ -47,11 +47,11 @@ class Bounds:
         return dict(vars(self))
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Bounds:
+    def from_json(cls, data: Mapping[str, Any]) -> ModelBounds:
         """The bounds that `to_json` wrote."""
         try:
             return cls(**data)
-        except TypeError:
+        except (TypeError, TracrError):
             raise FormatError(
                 f"these are not bounds of models: {', '.join(map(str, data))}", hint="sample the programs again"
             ) from None

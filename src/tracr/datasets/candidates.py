@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from tracr.compiler.frontend.infer import infer
 from tracr.compiler.frontend.trace import TracedGraph, trace
 from tracr.compiler.pipeline import compile_inferred
-from tracr.datasets.bounds import Bounds
+from tracr.datasets.bounds import ModelBounds
 from tracr.datasets.controls import Controls
 from tracr.datasets.meaning import meaning
-from tracr.datasets.outcomes import Outcome, compiled, outcome_of
+from tracr.datasets.outcomes import ProgramOutcome, compiled, outcome_of
 from tracr.datasets.printing import with_lines
 from tracr.datasets.records import OVER, Record, Refusal
 from tracr.datasets.settings import Settings
@@ -40,7 +40,7 @@ class DrawTask:
     seed: int
     start: int
     controls: Controls
-    bounds: Bounds | None = None
+    bounds: ModelBounds | None = None
     settings: Settings | None = None
 
 
@@ -49,7 +49,7 @@ class Candidate:
     """A drawn program, and what became of it; `None` if that is not known."""
 
     record: Record
-    outcome: Outcome | None = None
+    outcome: ProgramOutcome | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _refused(made: CompiledModel | Exception, bounds: Bounds) -> Refusal | None:
+def _refused(made: CompiledModel | Exception, bounds: ModelBounds) -> Refusal | None:
     """Why a program is drawn again: the compiler refused it, or its model is too large. Bugs are recorded later."""
     if isinstance(made, TracrError):
         return Refusal.of(made)
@@ -152,7 +152,7 @@ def _model(one: _Tabulated, level: int) -> CompiledModel | Exception:
 
 
 @functools.lru_cache(maxsize=4)
-def _first(seed: int, controls: Controls, bounds: Bounds | None) -> dict[str, int]:
+def _first(seed: int, controls: Controls, bounds: ModelBounds | None) -> dict[str, int]:
     """The first candidate of each meaning that this process drew."""
     return {}
 

@@ -22,12 +22,20 @@ from tracr.errors import FormatError, LimitError
 from tracr.extras import need
 from tracr.writing import sibling, sync, written_to
 
-__all__ = ["write_padded", "write_parquet"]
+__all__ = ["check_target", "write_padded", "write_parquet"]
 
 Progress = Callable[[int], None]
 MOST = 8 * 2**30  # bytes of padded arrays, unless more are allowed
 GROUP = 32  # models of one row group of a Parquet file
 FILE = 2_000  # models of one Parquet file
+
+
+def check_target(kind: str, folder: Path) -> None:
+    """Refuse a folder that exists, or "parquet" without pyarrow: before the work, not after it."""
+    if folder.exists():
+        raise FormatError(f"{folder} exists", hint="delete it, or choose another folder")
+    if kind == "parquet":
+        need("pyarrow.parquet", "parquet")
 
 
 def write_padded(
@@ -149,8 +157,7 @@ def _describe(folder: Path, table: ModelTable) -> None:
 @contextlib.contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
     """A temporary folder that becomes `target` if the block ends without an error."""
-    if target.exists():
-        raise FormatError(f"{target} exists", hint="delete it, or choose another folder")
+    check_target("", target)
     temporary = sibling(target)
     try:
         with written_to(target):

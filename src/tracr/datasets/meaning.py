@@ -24,7 +24,7 @@ from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.saving.values_json import encode_value
 from tracr.values import Value, is_number
 
-__all__ = ["meaning"]
+__all__ = ["meaning", "plain_text"]
 
 Part = str | bytes
 DIGEST = 16  # bytes
@@ -44,7 +44,7 @@ def meaning(program: Tables) -> str:
     for node in program.sops.values():
         keys[node.id] = _sop_key(program, node, keys)
     options = program.options
-    head = [[_text(token) for token in options.vocab], options.max_seq_len, options.causal, list(program.lengths)]
+    head = [[plain_text(token) for token in options.vocab], options.max_seq_len, options.causal, list(program.lengths)]
     return _digest(json.dumps(head), *(keys[output] for _, output in program.outputs))
 
 
@@ -64,7 +64,7 @@ def _sop_key(program: Tables, node: InferredNode, keys: dict[int, str]) -> str:
             return _digest(type(node.op).__name__)
         case Constant():
             assert isinstance(node.domain, Finite)
-            return _digest("constant", _text(node.domain.values[0]))
+            return _digest("constant", plain_text(node.domain.values[0]))
         case PairLookup(fst=fst, snd=snd, table=table):
             if keys[fst] > keys[snd]:
                 fst, snd, table = snd, fst, table.T
@@ -73,8 +73,8 @@ def _sop_key(program: Tables, node: InferredNode, keys: dict[int, str]) -> str:
             results = _results(node.domain, table[order][:, across])
             return _digest("pair", keys[fst], keys[snd], rows, columns, *results)
         case Linear(terms=terms, constant=constant):
-            summands = sorted((keys[term], _text(factor)) for term, factor in terms)
-            return _digest("linear", _text(constant), json.dumps(summands))
+            summands = sorted((keys[term], plain_text(factor)) for term, factor in terms)
+            return _digest("linear", plain_text(constant), json.dumps(summands))
         case SumLookup():
             raise InternalError("a function of a sum is the optimiser's: compare programs before they are optimised")
         case op:
@@ -95,9 +95,9 @@ def _field_parts(program: Tables, node: InferredNode, name: str, keys: dict[int,
             ordered = content[np.ix_(*(order for _, order in axes))] if axes else content
             return (*(values for values, _ in axes), *_results(node.domain, ordered))
         case Role.TERMS:
-            return [part for number, factor in content for part in (keys[number], _text(factor))]
+            return [part for number, factor in content for part in (keys[number], plain_text(factor))]
         case Role.NUMBER | Role.DEFAULT:
-            return (_text(content),)
+            return (plain_text(content),)
         case Role.POINTS:
             return (_axis(content)[0],)
         case Role.FUNCTION | Role.FLAG:
@@ -127,7 +127,7 @@ def _literal_key(program: Tables, node: SelectorNode, keys: dict[int, str]) -> s
 def _axis(domain: Domain) -> tuple[str, NDArray[np.intp]]:
     """The values along an axis of a table as text, and the order of codes that sorts them."""
     assert isinstance(domain, Finite)
-    texts = [_text(value) for value in domain.values]
+    texts = [plain_text(value) for value in domain.values]
     order = sorted(range(len(texts)), key=texts.__getitem__)
     return json.dumps([texts[code] for code in order]), np.array(order, dtype=np.intp)
 
@@ -136,14 +136,14 @@ def _results(domain: Domain, table: NDArray[Any]) -> tuple[Part, Part, Part]:
     """A table of codes, as the values that occur in it, its shape, and their places; errors keep their codes."""
     assert isinstance(domain, Finite)
     codes, places = np.unique(table, return_inverse=True)
-    texts = [_text(domain.values[code]) if code >= 0 else "" for code in codes.tolist()]
+    texts = [plain_text(domain.values[code]) if code >= 0 else "" for code in codes.tolist()]
     rank = {text: place for place, text in enumerate(sorted({text for text in texts if text}))}
     renamed = [rank[text] if text else int(code) for code, text in zip(codes.tolist(), texts, strict=True)]
     cells = np.array(renamed, dtype="<i4")[places.reshape(-1)]
     return json.dumps(list(rank)), json.dumps(table.shape), cells.tobytes()
 
 
-def _text(value: Value) -> str:
+def plain_text(value: Value) -> str:
     """A value as text, the same for equal values: `True`, `1` and `1.0` are one value."""
     return json.dumps(encode_value(_plain(value)))
 

@@ -28,13 +28,13 @@ from tracr.rasp.expressions import SOp
 from tracr.runtime.outputs import Output
 from tracr.saving.values_json import encode_value
 
-__all__ = ["Outcome", "compiled", "outcome_of", "remade"]
+__all__ = ["ProgramOutcome", "compiled", "outcome_of", "remade"]
 
 Weights = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ProgramOutcome:
     """The entry of a program in its shard, as JSON text without `id`; and its weights in float32.
 
     The weights of the compiled model are under ".embed.W_E" and so on, those of a realisation under
@@ -55,7 +55,7 @@ def compiled(program: SOp, options: Options) -> CompiledModel | Exception:
         return error
 
 
-def remade(record: Record, settings: Settings) -> Outcome:
+def remade(record: Record, settings: Settings) -> ProgramOutcome:
     """The outcome of a record, whose program is drawn again.
 
     The record may be untrusted: its text is compared with the text that its seed gives, and never executed.
@@ -70,7 +70,7 @@ def remade(record: Record, settings: Settings) -> Outcome:
     return outcome_of(record, compiled(program, record.controls.options(settings.level)), settings)
 
 
-def outcome_of(record: Record, made: CompiledModel | Exception, settings: Settings) -> Outcome:
+def outcome_of(record: Record, made: CompiledModel | Exception, settings: Settings) -> ProgramOutcome:
     """The outcome of a program, given its model or the error of its compilation.
 
     An error other than a refusal is a bug. It is recorded: one program must not stop a run of thousands.
@@ -85,7 +85,7 @@ def outcome_of(record: Record, made: CompiledModel | Exception, settings: Settin
             entry = _entry(record, made, settings, weights)
         except Exception:
             entry, weights = {"status": "failed", "reason": traceback.format_exc()}, {}
-    return Outcome(json.dumps({**_origin(record), **entry}, allow_nan=False), weights)
+    return ProgramOutcome(json.dumps({**_origin(record), **entry}, allow_nan=False), weights)
 
 
 def _origin(record: Record) -> dict[str, Any]:
@@ -103,6 +103,8 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
         "verification": {"inputs": found.inputs, "exhaustive": found.exhaustive, "errors": found.errors},
         "behaviour": behaviour(model.program, settings.budget).to_json(),
         **_description(model),
+        **(_mechanism(model) if settings.truth else {}),
+        "warnings": [str(warning) for warning in model.program.warnings],
     }
     _add(weights, ".", model.cast(np.float32))
     if settings.realisations:
@@ -133,7 +135,7 @@ def _realisation(made: Realised | tuple[str, TracrError], weights: Weights) -> d
 
 
 def _description(model: CompiledModel) -> dict[str, Any]:
-    """The model's shape, its labels and its ground truth."""
+    """The model's shape and its outputs."""
     return {
         "config": {
             "n_layers": model.n_layers,
@@ -147,9 +149,14 @@ def _description(model: CompiledModel) -> dict[str, Any]:
             "lengths": list(model.program.lengths),
         },
         "outputs": [_output(output) for output in model.outputs],
+    }
+
+
+def _mechanism(model: CompiledModel) -> dict[str, Any]:
+    """The labels of the residual stream, and the ground truth."""
+    return {
         "residual": [_dimension(dimension) for dimension in model.residual],
         "ground_truth": model.ground_truth.to_dict(),
-        "warnings": [str(warning) for warning in model.program.warnings],
     }
 
 

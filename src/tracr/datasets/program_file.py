@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tracr.datasets.bounds import Bounds
+from tracr.datasets.bounds import ModelBounds
 from tracr.datasets.candidates import Candidate
 from tracr.datasets.controls import Controls
 from tracr.datasets.records import Record
@@ -52,7 +52,7 @@ def write_programs(
     controls: Controls | None = None,
     workers: Workers = SERIAL,
     progress: Callable[[Sampling], None] | None = None,
-    bounds: Bounds | None = None,
+    bounds: ModelBounds | None = None,
 ) -> Sampling:
     """Write the records of `sample(count, seed, controls, bounds=bounds)` to `path`, adding those that are missing.
 

@@ -23,7 +23,7 @@ from tracr.runtime.forward import forward
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
 from tracr.spelling import did_you_mean
 
-__all__ = ["KINDS", "Measured", "Realisation", "Realised", "measured", "read_realisations", "realise"]
+__all__ = ["KINDS", "MeasuredErrors", "RealisationChoice", "Realised", "measured", "read_realisations", "realise"]
 
 KINDS: Mapping[str, str] = {
     "rotated": "the residual stream in a random orthogonal basis",
@@ -39,7 +39,7 @@ ROWS = 512  # inputs of one forward pass
 
 
 @dataclass(frozen=True)
-class Realisation:
+class RealisationChoice:
     """A kind of model to make of every program, with its amount and how many copies, each with its own seed."""
 
     kind: str
@@ -66,7 +66,7 @@ class Realisation:
         return f"{self.kind}{amount}{f'*{self.copies}' if self.copies > 1 else ''}"
 
 
-def read_realisations(text: str) -> tuple[Realisation, ...]:
+def read_realisations(text: str) -> tuple[RealisationChoice, ...]:
     """The realisations of a text such as "rotated*2,noisy:1e-4,superposed:0.8,softened".
 
     >>> [str(one) for one in read_realisations("rotated*2, noisy:0.001")]
@@ -83,7 +83,7 @@ def read_realisations(text: str) -> tuple[Realisation, ...]:
             raise TracrError(
                 f"{part!r} is not a realisation", hint="write the kind, then :amount and *copies: noisy:1e-4*2"
             ) from None
-        found.append(Realisation(match["kind"], amount, int(match["copies"] or 1)))
+        found.append(RealisationChoice(match["kind"], amount, int(match["copies"] or 1)))
     if len({str(one) for one in found}) < len(found):
         raise TracrError(f"{text!r} names a realisation twice", hint="write rotated*2 for two rotations")
     return tuple(found)
@@ -97,7 +97,7 @@ class Weighted(Protocol):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredErrors:
     """On how many of the inputs the stored weights give a wrong output; `padded` if padded inputs were run too."""
 
     inputs: int
@@ -114,11 +114,11 @@ class Realised:
     seed: tuple[int, ...] | None
     amount: float | None
     parameters: Parameters
-    measured: Measured
+    measured: MeasuredErrors
 
 
 def realise(
-    model: CompiledModel, wanted: Sequence[Realisation], seed: Sequence[int], budget: int
+    model: CompiledModel, wanted: Sequence[RealisationChoice], seed: Sequence[int], budget: int
 ) -> Iterator[Realised | tuple[str, TracrError]]:
     """The realisations of a model, or their names and why they could not be made.
 
@@ -175,7 +175,7 @@ MAKERS: Mapping[str, Maker] = {
 }
 
 
-def measured(model: CompiledModel, weights: Parameters, budget: int, padded: bool = True) -> Measured:
+def measured(model: CompiledModel, weights: Parameters, budget: int, padded: bool = True) -> MeasuredErrors:
     """Run weights in float32 on the inputs of `model.verify(budget)`, and count those with a wrong output.
 
     Inputs on which the program raises are left out. Padding is run only if `padded` (superposition may drop PAD).
@@ -193,7 +193,7 @@ def measured(model: CompiledModel, weights: Parameters, budget: int, padded: boo
                 bad |= differs(output.domain, expected, output.codes(logits)).any(axis=1)
         inputs += int((~evaluation.errors).sum())
         wrong += int((bad & ~evaluation.errors).sum())
-    return Measured(inputs, total <= budget, wrong, padded)
+    return MeasuredErrors(inputs, total <= budget, wrong, padded)
 
 
 def _logits(weights: Parameters, ids: NDArray[Any], causal: bool) -> NDArray[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tracr.datasets.bounds import Bounds
+from tracr.datasets.bounds import ModelBounds
 from tracr.datasets.controls import Controls
 from tracr.errors import FormatError, TracrError
 from tracr.rasp.expressions import SOp
@@ -49,7 +49,7 @@ class Record:
     kinds: Mapping[str, int]
     meaning: str | None
     refused: Refusal | None = None
-    bounds: Bounds | None = None
+    bounds: ModelBounds | None = None
 
     @property
     def program(self) -> SOp:
@@ -87,7 +87,7 @@ class Record:
                 data["kinds"],
                 data["meaning"],
                 None if data["refused"] is None else Refusal(**data["refused"]),
-                Bounds.from_json(data["bounds"]) if "bounds" in data else None,
+                ModelBounds.from_json(data["bounds"]) if "bounds" in data else None,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(

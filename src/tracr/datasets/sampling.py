@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tracr.datasets.bounds import Bounds
+from tracr.datasets.bounds import ModelBounds
 from tracr.datasets.candidates import CHUNK, Candidate, DrawTask, draw
 from tracr.datasets.controls import Controls
 from tracr.datasets.records import OVER, Record
@@ -28,7 +28,7 @@ class Sampling:
 
     seed: int
     controls: Controls
-    bounds: Bounds | None = None
+    bounds: ModelBounds | None = None
     seen: set[str] = field(default_factory=set)
     found: int = 0
     refused: int = 0
@@ -86,7 +86,7 @@ def sample(
     seed: int = 0,
     controls: Controls | None = None,
     workers: Workers = SERIAL,
-    bounds: Bounds | None = None,
+    bounds: ModelBounds | None = None,
 ) -> Iterator[Record]:
     """`count` random programs with different meanings; the same arguments give the same records.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import safetensors.numpy
 
-from tracr.datasets.outcomes import Outcome, remade
+from tracr.datasets.outcomes import ProgramOutcome, remade
 from tracr.datasets.records import Record
 from tracr.datasets.settings import Settings
 from tracr.version import __version__
@@ -52,7 +52,7 @@ def make_shard(task: ShardTask) -> Shard:
     return assembled(task, [remade(record, task.settings) for record in task.records])
 
 
-def assembled(task: ShardTask, outcomes: Sequence[Outcome]) -> Shard:
+def assembled(task: ShardTask, outcomes: Sequence[ProgramOutcome]) -> Shard:
     """The shard of programs whose outcomes are known."""
     pairs = list(zip(task.records, outcomes, strict=True))
     weights = safetensors.numpy.save(

@@ -64,6 +64,10 @@ class StoredModel:
     @property
     def labels(self) -> list[str]:
         """The label of each dimension of the compiled model; all labels of a dimension that is used more than once."""
+        if "residual" not in self.entry:
+            raise FormatError(
+                "this dataset was made without labels and ground truth", hint="sample it again without --no-truth"
+            )
         turns: dict[int, list[str]] = {}
         for dimension in sorted(self.entry["residual"], key=lambda one: one["since"]):
             turns.setdefault(dimension["index"], []).append(dimension["label"])

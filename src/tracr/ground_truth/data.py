@@ -174,10 +174,11 @@ class GroundTruth(EdgeTruth):
         check_granularity(granularity)
         target = {node.id: merged_id(node, granularity) for node in self._nodes}
         coarse = {node.id: node for node in self.nodes(granularity)}
+        inputs = {node.id: dict(node.inputs) for node in coarse.values()}
         groups: dict[tuple[str, str, str, str], list[Edge]] = {}
         for edge in edges:
             reader = coarse[target[edge.target]]
-            into = edge.input if edge.input in dict(reader.inputs) else "in"
+            into = edge.input if edge.input in inputs[reader.id] else "in"
             groups.setdefault((target[edge.source], reader.id, into, edge.variable), []).append(edge)
         return tuple(
             replace(
@@ -187,7 +188,7 @@ class GroundTruth(EdgeTruth):
                 input=into,
                 slots=tuple(sorted({slot for edge in group for slot in edge.slots})),
                 source_place=coarse[source].output,
-                target_place=dict(coarse[reader].inputs)[into],
+                target_place=inputs[reader][into],
                 positions=group[0].positions if len({edge.positions for edge in group}) == 1 else None,
                 cancelled=all(edge.cancelled for edge in group),
             )

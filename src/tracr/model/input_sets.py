@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tracr.model.running import RunnableModel
 
 __all__ = [
-    "ROWS",
     "Codes",
     "EveryLength",
     "chosen_inputs",
@@ -27,9 +26,11 @@ __all__ = [
     "every_length",
     "ids_of",
     "inputs_of",
+    "is_small",
 ]
 
 ROWS = 4096  # inputs of one batch
+CELLS = 1_000_000  # positions × positions of all inputs, padded, up to which all lengths are one batch
 
 Codes = NDArray[np.int32]
 
@@ -78,6 +79,15 @@ def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> I
             yield rows[start : start + ROWS]
 
 
+def is_small(program: Tables, budget: int) -> bool:
+    """Whether the inputs of all lengths are at most `budget`, and few and short enough to be one batch."""
+    shortest, longest = program.lengths
+    if longest**2 > CELLS:
+        return False
+    total: int = sum(len(program.options.vocab) ** length for length in range(shortest, longest + 1))
+    return total <= min(budget, ROWS, CELLS // max(1, longest**2))
+
+
 @dataclass(frozen=True, eq=False)
 class EveryLength:
     """All inputs of all lengths as one batch, and the ids to run: the batch padded, and each shorter length alone.
@@ -91,7 +101,7 @@ class EveryLength:
 
 @functools.lru_cache(maxsize=4)
 def every_length(size: int, shortest: int, longest: int) -> EveryLength:
-    """All inputs of a vocabulary of `size` tokens, which are at most `ROWS`. They are kept, and cannot be changed."""
+    """All inputs of a vocabulary of `size` tokens, which must be few. They are kept, and cannot be changed."""
     groups = list(_every_input(size, shortest, longest))
     lengths = np.repeat([codes.shape[1] for codes in groups], list(map(len, groups))).astype(np.int32)
     codes = np.full((len(lengths), longest), ERROR, dtype=np.int32)
@@ -112,7 +122,7 @@ def every_length(size: int, shortest: int, longest: int) -> EveryLength:
 
 @functools.lru_cache(maxsize=1)
 def every_evaluation(program: Tables) -> Evaluation:
-    """The program's values on all inputs, which are at most `ROWS`; those of the last program are kept."""
+    """The program's values on all inputs (`is_small`); those of the last program are kept."""
     return evaluate_batch(program, every_length(len(program.options.vocab), *program.lengths).batch)
 
 

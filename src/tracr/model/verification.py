@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tracr import arguments
 from tracr.extras import need
 from tracr.ir.domains import Finite
-from tracr.model.input_sets import ROWS, Codes, chosen_inputs, every_evaluation, every_length, ids_of
+from tracr.model.input_sets import Codes, chosen_inputs, every_evaluation, every_length, ids_of, is_small
 from tracr.model.interventions import locations
 from tracr.model.methods import call
 from tracr.nearness import ANSWER, margin, nearly_equal, same_value
@@ -108,7 +108,7 @@ def verify(model: RunnableModel, budget: int, seed: int, progress: bool) -> Veri
     exhaustive = total <= budget
     compared = errors = 0
     assumed = _Assumed(model)
-    if total <= min(budget, ROWS) and not assumed.assumptions:
+    if is_small(model.program, budget) and not assumed.assumptions:
         raised = _all_right(model)
         if raised is not None:  # else compare length by length, to find the first difference
             return Verification(total - raised, True, raised, None, model.own_weights)

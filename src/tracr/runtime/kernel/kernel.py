@@ -54,10 +54,11 @@ class Kernel:
     @staticmethod
     def of(parameters: Parameters, vocabulary: Vocabulary, outputs: Sequence[Output], causal: bool) -> Kernel | None:
         """The kernel with these weights; `None` if it was not built, or if products of matrices are faster."""
-        arrays = [array for _, array in parameters.named()]
-        entries = sum(int(np.count_nonzero(array)) for array in arrays)
-        many = entries > max(FEW_WEIGHTS, DENSE * sum(array.size for array in arrays))
-        if _kernel is None or many or not all(np.isfinite(array).all() for array in arrays):
+        if _kernel is None:
+            return None
+        weights = np.concatenate([array.ravel() for _, array in parameters.named()])
+        many = np.count_nonzero(weights) > max(FEW_WEIGHTS, DENSE * weights.size)
+        if many or not np.isfinite(weights).all():
             return None
         kernel = Kernel(parameters, vocabulary, outputs, causal)
         return kernel if kernel.finite else None

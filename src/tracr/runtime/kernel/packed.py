@@ -112,7 +112,8 @@ class _Packed:
         self.words: list[Any] = []
         self.numbers: list[Array] = [np.zeros(0)]
         self._tokens, self._positions = parameters.W_E, parameters.W_pos
-        self._fixed, self._constant = _constants(parameters)
+        self._changes = [_changed(layer) for layer in parameters.layers]
+        self._fixed, self._constant = _constants(parameters, self._changes)
         layers = self._layers(parameters)
         unembed = self._map(parameters.W_U)
         read = np.zeros(len(self._fixed), bool)
@@ -149,9 +150,9 @@ class _Packed:
     def _layers(self, parameters: Parameters) -> list[_Layer]:
         changed = np.zeros(len(self._fixed), bool)
         layers = []
-        for layer in parameters.layers:
+        for layer, changes in zip(parameters.layers, self._changes, strict=True):
             heads = list(self._heads(layer, changed))
-            changed = changed | _changed(layer)
+            changed = changed | changes
             b_O, b_out = (
                 layer.b_O * bool(len(layer.W_O)),
                 layer.b_out * bool(layer.b_in.size),
@@ -166,12 +167,15 @@ class _Packed:
         for W_Q, W_K, W_V, W_O, b_Q, b_K, b_V in zip(
             layer.W_Q, layer.W_K, layer.W_V, layer.W_O, layer.b_Q, layer.b_K, layer.b_V, strict=True
         ):
-            query, key, value = self._map(W_Q, b_Q), self._map(W_K, b_K), self._map(W_V, b_V)
-            compared, read = query.used & key.used, value.used & W_O.any(axis=1)
+            value = self._map(W_V, b_V)
+            read = value.used & W_O.any(axis=1)
+            if not read.any():
+                continue
+            query, key = self._map(W_Q, b_Q), self._map(W_K, b_K)
+            compared = query.used & key.used
             sides = query.only(compared), key.only(compared), value.only(read)
-            if read.any():
-                tables = (None if changed[side.inputs].any() else self._tabulated(side) for side in sides)
-                yield _Head(sides, tuple(tables), W_O[read])
+            tables = (None if changed[side.inputs].any() else self._tabulated(side) for side in sides)
+            yield _Head(sides, tuple(tables), W_O[read])
 
     def _kinds(self, tables: list[_Table], causal: bool) -> None:
         """The number of kinds of tokens, and the kind of each; 0 if the position of a token makes a difference."""
@@ -302,12 +306,15 @@ def _apart(tokens: Array, positions: Array) -> _Table:
     return tokens, positions
 
 
-def _constants(parameters: Parameters) -> tuple[Array, Array]:
-    """Whether each dimension of the residual stream holds the same number everywhere, and that number."""
+def _constants(parameters: Parameters, changes: Sequence[Array]) -> tuple[Array, Array]:
+    """Whether each dimension of the residual stream holds the same number everywhere, and that number.
+
+    `changes` says for each layer whether it writes to each dimension.
+    """
     tokens, positions = parameters.W_E, parameters.W_pos
     fixed = (tokens == tokens[:1]).all(axis=0) & (positions == positions[:1]).all(axis=0)
-    for layer in parameters.layers:
-        fixed &= ~_changed(layer)
+    for changed in changes:
+        fixed &= ~changed
     return fixed, np.where(fixed, tokens[0] + positions[0], 0)
 
 
