@@ -7,7 +7,7 @@ With a pattern that is proved (`selection.py`), a query that selects w keys writ
 o_k is what the dimension reads at key k, b at BOS; C = 0 if BOS does not count (then w > 0), and b alone if w = 0.
 The computed result differs by at most
 
-    1.01 (rho + gamma(n + 2) + tail + 3 stored) (sum of |o_k| + C |b|) / (w + C) + leak
+    (e^(rho + gamma(n + 2) + tail + 3 stored) - 1) (sum of |o_k| + C |b|) / (w + C) + leak
 
 rho: `weight_error`. gamma(n + 2): the sum over keys. tail: the product with W_O. stored: rounding of weights and of the
 sum, if numbers are stored in fewer bits. leak: the weight of all other keys, times twice the largest number. If one
@@ -68,7 +68,7 @@ class Reading:
         """The relative error of a value that is made of several."""
         stored = 3 * a.stored_unit if a.narrow else 0.0
         sums = float(a.gamma(self.keys + 2))
-        return 1.01 * (selection.weight_error(self.keys, a) + sums + self.tail + stored) + 2.0**-44
+        return math.expm1(selection.weight_error(self.keys, a) + sums + self.tail + stored) + 2.0**-44
 
     def at_bos(self, a: Arithmetic) -> tuple[float, float]:
         """What is written where BOS has all the weight."""

@@ -81,7 +81,7 @@ def _of_sop(head: Head, owner: Var, dim: int, where: str) -> Values:
     selector = sop.op["selector"]
     _, selection = head.selection(selector)
     if kind == "width":
-        return counted(head.readings[dim], selection, sop.numbers, a, where)
+        return counted(head.readings[dim], selection, np.rint(sop.numbers), a, where)  # widths are near listed values
     value = sop.op["value"]
     reading, env = head.reading(dim, {value})
     equal, one = facts.equal_values(selector, value), facts.at_most_one(selector)

@@ -67,7 +67,7 @@ def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
     need(
         numbers
         and all(
-            abs(float(f) - x) <= 1e-13 * max(1.0, abs(x)) and bool(f) == bool(x)
+            abs(float(f) - x) <= 1e-15 * max(1.0, abs(x)) and bool(f) == bool(x)
             for f, x in zip(fractions, numbers, strict=True)
         ),
         f"the values of {sop.label} have no common fraction",

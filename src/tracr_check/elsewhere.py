@@ -5,11 +5,13 @@
 *PAD*: nothing is proved of which keys its queries should see. If their pattern is proved, each key of a token is near
 BOS (by the mask of the query's class) or `apart` below, as PAD is; so w of the n keys share the weight with BOS, and
 the owner is a new variable whose value is w. Else: computed weights are not negative and add up to 1 within their
-rounding, so the result is between the smallest and the largest value, and has their sign.
+rounding, so the result is between the smallest and the largest value, and has their sign. Under a causal mask tokens do
+not see PAD; it is followed only because a number there that overflows would reach them: 0 times infinity is no number.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -52,10 +54,10 @@ def at_pad(head: Head) -> list[Added]:
     """A count of 0 to n keys if the pattern is proved, else a mean of anything."""
     if head.states.pad is None or not head.readings:
         return []
-    try:
-        selection: Selection | None = _pad_selection(head, head.states.pad)
-    except Rejected:
-        selection = None
+    selection: Selection | None = None
+    if not head.given.program.causal:
+        with contextlib.suppress(Rejected):
+            selection = _pad_selection(head, head.states.pad)
     return [_pad_added(head, dim, reading, selection) for dim, reading in head.readings.items()]
 
 

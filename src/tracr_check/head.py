@@ -49,7 +49,7 @@ class HeadWeights:
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """The stream at token positions, at BOS (one row) and at PAD (`None` if nothing sees it).
+    """The stream at token positions, at BOS (one row) and at PAD (`None` if there is no padding).
 
     At PAD the variables are "P", the position, and one for each head that gives PAD queries a number of keys.
     """
@@ -89,11 +89,15 @@ class Head:
         self.queries, self.keys, self.values = (
             read_state(tokens, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
         )
-        self.bos_query, self.bos_key, self.bos_value = (
-            self.any_row(bos, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
-        )
-        self.pad_key = None if pad is None else self.any_row(pad, w.w_k, w.b_k)
-        self.pad_value = None if pad is None else self.any_row(pad, w.w_v, w.b_v)
+        self.bos_query, self.bos_key, self.bos_value = self.any_rows(bos)
+        own = [self.any_rows(tokens), (self.bos_query, self.bos_key, self.bos_value)]
+        self.pad_key: Vectors | None = None
+        self.pad_value: Vectors | None = None
+        if pad is not None:
+            own.append(self.any_rows(pad))
+            _, self.pad_key, self.pad_value = own[-1]
+        q_most, k_most = (np.max([kind[place].size[0] for kind in own], axis=0) for place in (0, 1))
+        need(q_most @ k_most < self.a.largest, "scores may be too large", self.where)
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
@@ -101,10 +105,14 @@ class Head:
 
     # Reading
 
-    def any_row(self, state: State, matrix: Array, bias: Array) -> Vectors:
-        """One vector of boxes that contains those of all BOS or PAD positions."""
-        reads = read_state(state, matrix, bias)
-        return stored_vectors(joined(reads, (), Env(1, {}), np.arange(matrix.shape[1])), self.a)
+    def any_rows(self, state: State) -> tuple[Vectors, Vectors, Vectors]:
+        """A query, a key and a value of boxes that contain those of all positions of a kind."""
+        w = self.weights
+        q, k, v = (
+            stored_vectors(joined(read_state(state, *pair), (), Env(1, {}), np.arange(pair[0].shape[1])), self.a)
+            for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
+        )
+        return q, k, v
 
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
@@ -202,8 +210,8 @@ class Head:
         return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
 
     def pad_bound(self, q: Vectors, ref: Array, components: Ints) -> Array | None:
-        """The most that components of a query add to its score at PAD; `None` if there is no PAD."""
-        if self.states.pad is None or self.pad_key is None:
+        """The most that components of a query add to its score at PAD; `None` if the query sees no PAD."""
+        if self.states.pad is None or self.pad_key is None or self.given.program.causal:
             return None
         w = self.weights
         key = self.pad_key.of(components)

@@ -30,7 +30,7 @@ from tracr_check.verdict import Rejected, need
 __all__ = ["prove"]
 
 PAD_ROWS = 100_000
-SMALLEST = 2.0**-100  # of weights: products of two are not flushed
+SMALLEST = 2.0**-100  # of weights
 
 
 class Weights:
@@ -58,7 +58,7 @@ class Weights:
         with np.errstate(over="ignore"):
             found = self.arithmetic.cast(array)
         need(np.isfinite(found).all(), f"{name} has numbers that are not finite in {self.arithmetic.name}")
-        small = (found != 0) & (np.abs(found) < SMALLEST)
+        small = (found != 0) & (np.abs(found) < max(SMALLEST, self.arithmetic.stored_tiny))
         need(not small.any() and np.abs(found).max(initial=0.0) < self.arithmetic.largest, f"{name}: extreme numbers")
         return found
 
@@ -98,18 +98,30 @@ def prove(
     define(program, facts, hints["aux"])
     parts = Parts(program, facts, wholes=hints["sums"])
     attention = Attention(program, facts, parts, a, hints["parts"])
-    states = _embedded(given, program, a, padded and not program.causal)
+    states = _in_range(_embedded(given, program, a, padded), a)
     need(len(hints["layers"]) == given.layers, "hints for another number of layers")
     for number, ((heads, bias, neurons), hint) in enumerate(zip(given.blocks, hints["layers"], strict=True)):
         try:
             owners = [{int(dim): owner for dim, owner in one.items()} for one in hint["heads"]]
-            states = after_attention(states, heads, bias, owners, attention, number)
+            states = _in_range(after_attention(states, heads, bias, owners, attention, number), a)
             parts.prove()
             mlp_owners = {int(dim): owner for dim, owner in hint["mlp"].items()}
-            states = _after_mlp(states, neurons, mlp_owners, program, parts, a)
+            states = _in_range(_after_mlp(states, neurons, mlp_owners, program, parts, a), a)
         except Rejected as rejected:
             raise Rejected(rejected.reason, rejected.place or f"layer {number}") from None
+    parts.all_proved()
     check_outputs(program, parts, states.tokens, given.unembed, slices, a)
+
+
+def _in_range(states: States, a: Arithmetic) -> States:
+    """The same states; no dimension overflows at any position, read or not: 0 times infinity is no number."""
+    for state in (states.tokens, states.bos, states.pad):
+        if state is not None:
+            sizes = np.zeros(state.width)
+            for boxes in state.tables.values():
+                sizes[boxes.dims] += np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).max(0, initial=0.0)
+            need(sizes.max(initial=0.0) < a.largest, "numbers too large")
+    return states
 
 
 def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -> States:
@@ -126,7 +138,8 @@ def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -
     size = np.abs(tokens).max(0) + np.abs(used).max(0)
     both = (tokens != 0).any(0) & (used != 0).any(0)
     grid = np.minimum(grid_of(tokens).min(0), grid_of(used).min(0))
-    off = np.where(both & (size > 2.0**a.stored_bits * grid), a.stored_unit * size, 0.0)
+    exact = (size <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny)
+    off = np.where(both & ~exact, a.stored_unit * size + a.stored_tiny, 0.0)
     dims = np.flatnonzero(off)
     rest = Boxes(dims, -off[None, dims], off[None, dims], np.zeros((1, len(dims))))
     state = State(weights.width, {"T": exactly(tokens), "I": exactly(used), "1": rest})
@@ -136,8 +149,10 @@ def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -
 def _solo(name: Var, first: Array, second: Array, width: int, a: Arithmetic) -> State:
     """A state of one variable: the rows of BOS or PAD."""
     total, size = first + second, np.abs(first) + np.abs(second)
-    exact = size <= 2.0**a.stored_bits * np.minimum(grid_of(first), grid_of(second))
-    off = np.where(exact, 0.0, a.stored_unit * size)
+    grid = np.minimum(grid_of(first), grid_of(second))
+    alone = (first == 0) | (second == 0)
+    exact = alone | ((size <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny))
+    off = np.where(exact, 0.0, a.stored_unit * size + a.stored_tiny)
     boxes = Boxes(np.arange(width), total - off, total + off, natural(total - off, total + off, a.stored_bits))
     return State(width, {name: boxes})
 

@@ -126,7 +126,7 @@ def scores(
     exact = known & (reach <= 2.0**a.sum_bits * grid) & (spread == 0) & (grid >= a.tiny)
     off = np.where(exact | (count == 0), 0.0, a.gamma(count + others.count) * size + 2 * count * a.tiny)
     if a.narrow:
-        fits = exact & (reach <= 2.0**a.stored_bits * grid)
+        fits = exact & (reach <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny)
         off = off + np.where(fits | (count == 0), 0.0, a.stored_unit * (size + off) + a.stored_tiny)
     precise = known & (spread == 0) & (size <= 2.0**52 * own_grid)
     off = off + np.where(precise | (count == 0), 0.0, (count + 3) * 2.0**-51 * size)

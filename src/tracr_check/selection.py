@@ -183,7 +183,8 @@ def proved_selection(
     some = s_lo != INF
     weight, floor = None, s_lo
     if (b_lo[some] > s_hi[some] - NEAR_BOS).any():
-        weight = float((b_lo - s_hi)[some].min()), float((b_hi - s_lo)[some].max())
+        least, most = (b_lo - s_hi)[some].min(), (b_hi - s_lo)[some].max()
+        weight = float(np.nextafter(least, -INF)), float(np.nextafter(most, INF))
         need(weight[1] - weight[0] < 1 and max(map(abs, weight)) < NEAR_BOS, f"BOS has a weight of e^{weight}", where)
         floor = np.minimum(s_lo, b_lo)
     else:
@@ -194,7 +195,7 @@ def proved_selection(
         bad = np.flatnonzero(~(top <= floor - a.apart))
         least = (floor - top)[bad].min() if len(bad) else 0.0
         need(not len(bad), f"{what} is only {least:.4g} below what is selected", f"{where}{_row(factors, bad)}")
-    spread = float(np.where(some, s_hi - s_lo, 0.0).max(initial=0.0))
+    spread = float(np.where(some & (s_hi > s_lo), np.nextafter(s_hi - s_lo, INF), 0.0).max(initial=0.0))
     return Selection(spread, weight, sure, not some.any())
 
 
