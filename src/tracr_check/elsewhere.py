@@ -73,7 +73,7 @@ def _pad_added(head: Head, dim: int, reading: Reading, selection: Selection | No
         return Added(dim, f"P{head.number}", *counted(everything, selection, np.arange(n + 1.0), a, head.where))
     low, high = min(float(lo.min()), reading.bos[0]), max(float(hi.max()), reading.bos[1])
     relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + (8 * a.stored_unit if a.narrow else 0.0)
-    off = relative * reading.largest + 8 * a.stored_tiny
+    off = relative * reading.largest + reading.flushed(None, a)
     signed = len(used) == 1
     low = max(low - off, 0.0) if signed and low >= 0 else low - off
     high = min(high + off, 0.0) if signed and high <= 0 else high + off

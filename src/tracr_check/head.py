@@ -127,8 +127,8 @@ class Head:
         pad_size = 0.0 if self.pad_value is None else float(through(self.pad_value.of(used), weights)[2].max())
         power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
         tail = 0.0 if power else product_error(int(self.terms[dim]), self.a)
-        keys = self.given.program.longest + 1
-        return Reading(lo, hi, size, (float(b_lo[0]), float(b_hi[0])), float(b_size[0]), pad_size, tail, keys), env
+        bos, gain, keys = (float(b_lo[0]), float(b_hi[0])), float(np.abs(weights).sum()), self.given.program.longest + 1
+        return Reading(lo, hi, size, bos, float(b_size[0]), pad_size, gain, tail, keys), env
 
     def classes(self, names: Iterable[Var]) -> Env:
         """Classes of token positions: the different joint values of some variables."""

@@ -77,6 +77,11 @@ class Selection:
         exponential = (a.exp_error + a.copy_error + 2 * far) * a.unit
         return 1.001 * math.expm1(2 * self.spread + 2 * exponential + a.gamma(keys + 1) + 4 * a.unit)
 
+    def least_weight(self, keys: int) -> float:
+        """A bound from below of the weights of selected keys and of BOS, if it counts."""
+        low, high = self.weight or (0.0, 0.0)
+        return 0.9 * math.exp(min(0.0, low) - self.spread) / (keys + math.exp(max(0.0, high)))
+
 
 @dataclass(frozen=True, eq=False)
 class Factor:
