@@ -20,6 +20,7 @@ from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.saving.models import files_of
 from tracr_check.arithmetic import ARITHMETICS
+from tracr_check.checking import VERSION
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
 from tracr_check.program import Program
 from tracr_check.program_file import read_program
@@ -44,7 +45,7 @@ def drawn(seed: int, level: int = 2, *, composite: bool = True, causal: bool = F
 def certificate(content: dict[str, bytes], model: CompiledModel) -> dict[str, Any]:
     """The certificate of a model with these files."""
     digests = {name: sha256(content[name]) for name in CONTENT}
-    return {"version": 1, "sha256": digests, "arithmetic": "float32", "padded": True, **hints(model)}
+    return {"version": VERSION, "sha256": digests, "arithmetic": "float32", "padded": True, **hints(model)}
 
 
 def write(model: CompiledModel, folder: Path) -> dict[str, bytes]:

@@ -71,12 +71,8 @@ def test_parts_make_up_what_the_interpreter_computes(kind: str, monkeypatch: pyt
             here: dict[Var, Any] = {
                 number: codes_of(run, number)[row].astype(np.int64) for number in model.program.sops
             }
-            places: dict[Var, Any] = {
-                "T": tokens.astype(np.int64),
-                "I": np.arange(length),
-                "L": np.full(length, length - 1),
-            }
-            env = Env(length, {**here, **places})
+            shape: dict[Var, Any] = {"I": np.arange(length), "L": np.full(length, length - 1)}
+            env = Env(length, {**here, "T": tokens.astype(np.int64), **shape})
             own = Env(length, {name: _codes_of_part(parts, name, env) for name in parts.masks})
             for number in aggregates:
                 if program.derivable(number, frozenset(own.codes)):
