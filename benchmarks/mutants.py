@@ -41,7 +41,9 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=100_000, help="how many in all")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
     given = parser.parse_args()
-    known = json.loads(given.output.read_text()) if given.output.exists() else {"models": {}, "checker": CHECKER}
+    known: dict[str, Any] = {"models": {}, "checker": CHECKER}
+    if given.output.exists():
+        known = json.loads(given.output.read_text())
     if known.get("checker") != CHECKER:
         raise SystemExit(f"{given.output} has results of another checker: delete it, or name another file")
     models: dict[str, Any] = known["models"]

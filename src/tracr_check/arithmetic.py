@@ -55,8 +55,8 @@ class Arithmetic:
 
     @property
     def stored_unit(self) -> float:
-        """The relative error of storing a number."""
-        return 2.0**-self.stored_bits
+        """The relative error of storing a number, with that of the checker's own subtraction."""
+        return 2.0**-self.stored_bits + 2.0**-53
 
     @property
     def narrow(self) -> bool:

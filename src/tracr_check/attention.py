@@ -57,10 +57,9 @@ def _is_part(owner: Var) -> bool:
 
 def _canonical(program: Program, added: Added) -> Added:
     """In terms of the token, position or length, if the owner is a function of one of them."""
-    leaves = program.leaves(added.owner)
-    if len(leaves) != 1 or not leaves <= {"T", "I", "L"}:
+    leaf = program.leaf(added.owner)
+    if leaf is None:
         return added
-    (leaf,) = leaves
     env = Env(program.sizes[leaf], {leaf: np.arange(program.sizes[leaf])})
     codes = program.codes(added.owner, env)
     fine = codes >= 0

@@ -61,10 +61,6 @@ class Boxes:
         """Only some dimensions."""
         return Boxes(self.dims[columns], self.lo[:, columns], self.hi[:, columns], self.grid[:, columns])
 
-    def rows(self, codes: NDArray[np.int64]) -> Boxes:
-        """The boxes of some values."""
-        return Boxes(self.dims, self.lo[codes], self.hi[codes], self.grid[codes])
-
     def beside(self, other: Boxes) -> Boxes:
         """With the dimensions of another table, which must be different ones."""
         parts = (np.hstack(pair) for pair in ((self.lo, other.lo), (self.hi, other.hi), (self.grid, other.grid)))
@@ -240,6 +236,6 @@ def rounded(read: Read, arithmetic: Arithmetic, added: bool = False) -> Array:
     off = np.where(exact, 0.0, a.gamma(count) * size + 2 * count * a.tiny)
     if a.narrow:
         fits = exact & (reach <= 2.0**a.stored_bits * read.grid) & (read.grid >= a.stored_tiny)
-        result = np.maximum(np.abs(read.lo), np.abs(read.hi)) + added * size
-        off = off + np.where(fits, 0.0, a.stored_unit * (result + (1 + added) * off) + (1 + added) * a.stored_tiny)
+        result = np.maximum(np.abs(read.lo), np.abs(read.hi)) + added * (1 + a.stored_unit) * size
+        off = off + np.where(fits, 0.0, a.stored_unit * (result + 3 * off) + 3 * a.stored_tiny)
     return np.where(read.count == 0, 0.0, off)
