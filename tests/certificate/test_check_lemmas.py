@@ -23,9 +23,9 @@ from tracr.rasp.programs import EXAMPLES
 from tracr_check import proving
 from tracr_check.aggregate import Reading, copied, counted, summed
 from tracr_check.arithmetic import ARITHMETICS, Arithmetic
-from tracr_check.boxes import Boxes, Read, State, joined, read_boxes, rounded
+from tracr_check.boxes import Boxes, Read, State, grid_of, joined, read_boxes, rounded
 from tracr_check.facts import Facts
-from tracr_check.head import States
+from tracr_check.head import Attention, Head, States
 from tracr_check.mlp import Neurons, Placed, after_mlp
 from tracr_check.padding import joint_of, pad_rows, pad_size
 from tracr_check.parts import Parts
@@ -222,6 +222,29 @@ def test_scores_at_pad_are_bounded(seed: int) -> None:
         q = (queries.lo + (queries.hi - queries.lo) * rng.random((2, 2))).astype(np.float32)
         found = (q @ keys.T).astype(float) - ((q - queries.middle) * ref).sum(1)[:, None]
         assert (found.max(1) <= top).all()
+
+
+@pytest.mark.parametrize("length", [5, 300])
+def test_scores_of_pad_by_joint_values(length: int) -> None:
+    """Every query of a head that matches positions against PAD at every position, in float32: the bound is tight."""
+    example = EXAMPLES["shift_by"].made_for(EXAMPLES["shift_by"].vocab, length)
+    parsed = Parsed(tracr.compile(example.program, example.vocab, length, level=2))
+    program = parsed.program()
+    weights = proving.Weights(parsed.weights, program, max(stop for _, _, stop in parsed.model["outputs"]), FLOAT32)
+    states = proving._embedded(weights, program, FLOAT32, True)
+    (w, *_), facts = weights.blocks[0][0], Facts(program)
+    given = Attention(program, facts, Parts(program, facts), FLOAT32, {})
+    head = Head(states, w, given, "0.0", np.ones(weights.width, dtype=np.int64))
+    stream = (weights.embed[0] + weights.positions[1:]).astype(np.float32)
+    pads = (weights.embed[-1] + weights.positions[1:]).astype(np.float32)
+    queries = (stream @ w.w_q + w.b_q).astype(np.float32)
+    keys = (pads @ w.w_k + w.b_k).astype(np.float32)
+    exact = queries.astype(float)
+    found = head.pad_bound(Vectors(exact, exact, grid_of(exact)), np.zeros_like(exact), np.arange(head.rank))
+    assert found is not None
+    top = (queries @ keys.T).astype(float).max(1)
+    assert (top <= found).all()
+    assert (found - top).max() <= 1e-6 * np.abs(top).max()
 
 
 # Heads
