@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tracr
+from tracr.certificate.certifying import HINTS_VERSION
 from tracr.certificate.hints import hints
 from tracr.errors import TracrError
 from tracr.rasp.generate import random_program
@@ -120,7 +121,13 @@ def save(model: Any, folder: Path, arithmetic: str, padded: bool) -> None:
     """A saved model with its certificate."""
     model.save(folder, overwrite=True)
     digests = {name: sha256((folder / name).read_bytes()) for name in CONTENT}
-    certificate = {"version": 1, "sha256": digests, "arithmetic": arithmetic, "padded": padded, **hints(model)}
+    certificate = {
+        "version": HINTS_VERSION,
+        "sha256": digests,
+        "arithmetic": arithmetic,
+        "padded": padded,
+        **hints(model),
+    }
     (folder / CERTIFICATE).write_text(json.dumps(certificate))
 
 

@@ -3,13 +3,15 @@
     python benchmarks/mutants.py -o docs/certificate/mutants.json --mutants 100000 --minutes 30
 
 A harmful mutant (wrong on some input) that is accepted would be a hole in the proof; each is listed. The script goes on
-where the file ends, so that a campaign can be run in pieces. The result for a seed does not depend on the pieces. The
-exit status is 1 if a harmful mutant was accepted.
+where the file ends, so that a campaign can be run in pieces; a file of another checker is refused. The result for a
+seed does not depend on the pieces. A file is complete after each chunk of 50 mutants. The exit status is 1 if a harmful
+mutant was accepted.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import itertools
 import json
 import sys
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import tracr
+import tracr_check
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials
 from tracr.rasp.expressions import SOp
@@ -29,6 +32,8 @@ from tracr.rasp.programs import EXAMPLES
 from tracr.writing import write_file
 
 LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 10
+FILES = sorted(Path(tracr_check.__file__).parent.glob("*.py"))
+CHECKER = hashlib.sha256(b"".join(file.read_bytes() for file in FILES)).hexdigest()
 
 
 def main() -> None:
@@ -39,10 +44,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
     parser.add_argument("--seed", type=int, default=0, help="draws other random programs and mutants")
     given = parser.parse_args()
-    models: dict[str, Any] = json.loads(given.output.read_text())["models"] if given.output.exists() else {}
+    known: dict[str, Any] = {"models": {}, "checker": CHECKER}
+    if given.output.exists():
+        known = json.loads(given.output.read_text())
+    if known.get("checker") != CHECKER:
+        raise SystemExit(f"{given.output} has results of another checker: delete it, or name another file")
+    models: dict[str, Any] = known["models"]
     end = time.monotonic() + 60 * given.minutes
     cases = dict(subjects(given.seed))
-    print(f"{len(cases)} models")
+    print(f"{len(cases)} models", flush=True)
     for number in range(given.mutants // CHUNK):
         name, turn = [*cases][number % len(cases)], number // len(cases)
         found = models.setdefault(name, {"chunks": 0, "counts": {}, "unsound": []})
@@ -114,7 +124,7 @@ def total_of(models: dict[str, Any]) -> dict[str, Any]:
 
 def write(path: Path, models: dict[str, Any]) -> None:
     """Write the results with their sums."""
-    content = {"total": total_of(models), "models": models}
+    content = {"checker": CHECKER, "total": total_of(models), "models": models}
     write_file(path, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
 
 

@@ -98,5 +98,5 @@ def _sum_error(terms: Sequence[Range], count: int, a: Arithmetic) -> float:
         if size <= 2.0 ** min(a.stored_bits, 52) * grid and grid >= a.stored_tiny:
             return 0.0
     roundings = count + len(terms) + 3
-    stored = 2 * (a.stored_unit * size + a.stored_tiny) if a.narrow else 0.0
+    stored = (2 + a.stored_unit) * a.stored_unit * size + 3 * a.stored_tiny if a.narrow else 0.0
     return float(a.gamma(roundings) * size + stored + roundings * (2.0**-50 * size + a.tiny))

@@ -7,11 +7,12 @@ With a pattern that is proved (`selection.py`), a query that selects w keys writ
 o_k is what the dimension reads at key k, b at BOS; C = 0 if BOS does not count (then w > 0), and b alone if w = 0.
 The computed result differs by at most
 
-    1.01 (rho + gamma(n + 2) + tail + 3 stored) (sum of |o_k| + C |b|) / (w + C) + leak
+    (e^(rho + gamma(n + 2) + tail + 3 stored) - 1) (sum of |o_k| + C |b|) / (w + C) + leak
 
 rho: `weight_error`. gamma(n + 2): the sum over keys. tail: the product with W_O. stored: rounding of weights and of the
 sum, if numbers are stored in fewer bits. leak: the weight of all other keys, times twice the largest number. If one
-position has all the weight, its weight is 1 (or within copy_error), and only `tail` is left.
+position has all the weight, its weight is 1 (or within copy_error), and only `tail` is left. `flushed` is added where
+numbers may be flushed: weights, if some may be so small; the result of each component, times W_O; and the result.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ Values = tuple[Array, Array, NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a dimension reads: at keys by row (joint values), at BOS and at PAD; sizes bound the sums of products."""
+    """What a dimension reads: at keys by row (joint values), at BOS and at PAD; sizes bound the sums of products.
+
+    `gain`: the sizes of the column of W_O, added up.
+    """
 
     lo: Array
     hi: Array
@@ -47,6 +51,7 @@ class Reading:
     bos: tuple[float, float]
     bos_size: float
     pad_size: float
+    gain: float
     tail: float
     keys: int
 
@@ -61,14 +66,20 @@ class Reading:
 
     def alone(self, size: float, a: Arithmetic) -> float:
         """The error of a value that has all the weight."""
-        flushed = a.stored_tiny if self.tail or a.copy_error else 0.0
+        flushed = (self.gain + 1) * a.stored_tiny if self.tail or a.copy_error else 0.0
         return (1.01 * (self.tail + a.copies) + (2 * a.stored_unit if a.narrow and self.tail else 0.0)) * size + flushed
 
     def shared(self, selection: Selection, a: Arithmetic) -> float:
         """The relative error of a value that is made of several."""
         stored = 3 * a.stored_unit if a.narrow else 0.0
         sums = float(a.gamma(self.keys + 2))
-        return 1.01 * (selection.weight_error(self.keys, a) + sums + self.tail + stored) + 2.0**-44
+        return math.expm1(selection.weight_error(self.keys, a) + sums + self.tail + stored) + 2.0**-44
+
+    def flushed(self, selection: Selection | None, a: Arithmetic) -> float:
+        """What a mean of several values loses where numbers are flushed; `None`: nothing is known of the weights."""
+        least = 0.0 if selection is None else selection.least_weight(self.keys)
+        weights = 0.0 if least >= 2 * a.stored_tiny else self.keys * self.largest
+        return (weights + 2 * self.gain + 2) * a.stored_tiny
 
     def at_bos(self, a: Arithmetic) -> tuple[float, float]:
         """What is written where BOS has all the weight."""
@@ -114,9 +125,9 @@ def _mixed(
     assert selection.weight is not None
     sizes = counts * reading.size.max(initial=0.0) if size is None else size
     low, high = np.full(len(counts), INF), np.full(len(counts), -INF)
-    relative = reading.shared(selection, a)
+    relative, flushed = reading.shared(selection, a), reading.flushed(selection, a)
     for weight in map(math.exp, selection.weight):
-        off = relative * (sizes + weight * reading.bos_size) / (counts + weight) + 4 * a.stored_tiny
+        off = relative * (sizes + weight * reading.bos_size) / (counts + weight) + flushed
         low = np.minimum(low, (sum_lo + weight * reading.bos[0]) / (counts + weight) - off)
         high = np.maximum(high, (sum_hi + weight * reading.bos[1]) / (counts + weight) + off)
     return low, high
@@ -203,7 +214,7 @@ def _copy_errors(reading: Reading, selection: Selection, sizes: Array, one: bool
     """The error of copying: one key has all the weight, or several keys with equal values share it."""
     if one:
         return np.array([reading.alone(float(size), a) for size in sizes])
-    return reading.shared(selection, a) * sizes + 4 * a.stored_tiny
+    return reading.shared(selection, a) * sizes + reading.flushed(selection, a)
 
 
 def copied(
@@ -272,7 +283,7 @@ def _means(
     one_sign = sized and bool(lo.min() >= 0 or hi.max() <= 0)
     zeros = one_sign and fit.offset == fit.r_lo == fit.r_hi == 0 and not a.leaks and fit.slope != 0
     smallest = np.abs(x[x != 0]).min(initial=INF)
-    relative, biggest = reading.shared(selection, a), float(size.max())
+    relative, flushed, biggest = reading.shared(selection, a), reading.flushed(selection, a), float(size.max())
     radius, blur = target.radius, float(source.radius.max())
     zeros = zeros and source.listed and target.listed
     for code in np.flatnonzero(np.isfinite(target.numbers)).tolist():
@@ -280,7 +291,7 @@ def _means(
         off = abs(fit.slope) * (1.1e-9 * max(1.0, abs(number)) + float(radius[code]) + blur)
         mean = fit.slope * number + fit.offset
         bound = min(biggest, abs(mean) + max(abs(fit.r_lo), abs(fit.r_hi)) + off) if one_sign else biggest
-        error = relative * bound + off + 2.0**-50 * (abs(mean) + 2 * abs(fit.offset)) + 4 * a.stored_tiny
+        error = relative * bound + off + 2.0**-50 * (abs(mean) + 2 * abs(fit.offset)) + flushed
         if zeros and number == 0 and smallest > 2e-9 * reading.keys and lo[x == 0].max(initial=0.0) == 0:
             error = 0.0
         put(code, mean + fit.r_lo - error, mean + fit.r_hi + error)

@@ -50,13 +50,13 @@ class Arithmetic:
 
     @property
     def unit(self) -> float:
-        """The relative error of one operation."""
-        return 2.0**-self.sum_bits
+        """The relative error of one operation, with that of the checker's own subtraction from a bound of errors."""
+        return 2.0**-self.sum_bits + 2.0**-53
 
     @property
     def stored_unit(self) -> float:
-        """The relative error of storing a number."""
-        return 2.0**-self.stored_bits
+        """The relative error of storing a number, with that of the checker's own subtraction."""
+        return 2.0**-self.stored_bits + 2.0**-53
 
     @property
     def narrow(self) -> bool:

@@ -57,10 +57,9 @@ def _is_part(owner: Var) -> bool:
 
 def _canonical(program: Program, added: Added) -> Added:
     """In terms of the token, position or length, if the owner is a function of one of them."""
-    leaves = program.leaves(added.owner)
-    if len(leaves) != 1 or not leaves <= {"T", "I", "L"}:
+    leaf = program.leaf(added.owner)
+    if leaf is None:
         return added
-    (leaf,) = leaves
     env = Env(program.sizes[leaf], {leaf: np.arange(program.sizes[leaf])})
     codes = program.codes(added.owner, env)
     fine = codes >= 0
@@ -81,7 +80,7 @@ def _of_sop(head: Head, owner: Var, dim: int, where: str) -> Values:
     selector = sop.op["selector"]
     _, selection = head.selection(selector)
     if kind == "width":
-        return counted(head.readings[dim], selection, sop.numbers, a, where)
+        return counted(head.readings[dim], selection, np.rint(sop.numbers), a, where)  # widths are near listed values
     value = sop.op["value"]
     reading, env = head.reading(dim, {value})
     equal, one = facts.equal_values(selector, value), facts.at_most_one(selector)

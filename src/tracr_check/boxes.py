@@ -61,10 +61,6 @@ class Boxes:
         """Only some dimensions."""
         return Boxes(self.dims[columns], self.lo[:, columns], self.hi[:, columns], self.grid[:, columns])
 
-    def rows(self, codes: NDArray[np.int64]) -> Boxes:
-        """The boxes of some values."""
-        return Boxes(self.dims, self.lo[codes], self.hi[codes], self.grid[codes])
-
     def beside(self, other: Boxes) -> Boxes:
         """With the dimensions of another table, which must be different ones."""
         parts = (np.hstack(pair) for pair in ((self.lo, other.lo), (self.hi, other.hi), (self.grid, other.grid)))
@@ -208,32 +204,38 @@ def hull(read: Read) -> Read:
 
 
 def joined(reads: Mapping[Var, Read], names: Iterable[Var], env: Env, columns: NDArray[np.int64]) -> Read:
-    """What columns read at joint values: the named variables by their values, the hull of the others."""
+    """What columns read at joint values: the named variables by their values, the hull of the others.
+
+    The ranges of the variables are added in float64: exactly if they are points on a grid, else they are widened.
+    """
     by_value = set(names)
     total: Read | None = None
     for name, read in reads.items():
         part = read.at(env.codes[name], columns) if name in by_value else hull(read.at(slice(None), columns))
         total = part if total is None else add_reads(total, part)
     assert total is not None
+    point = (total.lo == total.hi) & (total.size <= 2.0**52 * total.grid)
+    slack = np.where(point, 0.0, len(reads) * 2.0**-52 * total.size)
     shape = (env.rows, len(columns))
-    return Read(*(np.broadcast_to(part, shape) for part in total.parts))
+    widened = (total.lo - slack, total.hi + slack, *total.parts[2:])
+    return Read(*(np.broadcast_to(part, shape) for part in widened))
 
 
-def rounded(read: Read, arithmetic: Arithmetic) -> Array:
+def rounded(read: Read, arithmetic: Arithmetic, added: bool = False) -> Array:
     """How far a computed sum can be from the exact one.
 
     Nothing, if all products are multiples of a grid that is not tiny and no partial sum needs more than sum_bits bits.
     Otherwise, in any order, each product passes through at most `count` roundings: gamma(count) times the sizes, and
-    what may be flushed. Storing rounds once more, unless the result fits.
+    what may be flushed. Storing rounds once more, unless the result fits. `added`: the sum is then added to the stream,
+    one of its terms: one rounding more, and two results are stored.
     """
-    need(read.size.max(initial=0.0) < arithmetic.largest, "numbers too large")
+    a, size, count = arithmetic, read.size, read.count + added
+    need(size.max(initial=0.0) < a.largest, "numbers too large")
     reach = np.maximum(read.up, read.down)
-    exact = (reach <= 2.0**arithmetic.sum_bits * read.grid) & (read.grid >= arithmetic.tiny)
-    off = arithmetic.gamma(read.count) * read.size + 2 * read.count * arithmetic.tiny
-    off = np.where(exact | (read.count == 0), 0.0, off)
-    if arithmetic.narrow:
-        size = np.maximum(np.abs(read.lo), np.abs(read.hi))
-        fits = exact & (reach <= 2.0**arithmetic.stored_bits * read.grid)
-        stored = arithmetic.stored_unit * (size + off) + arithmetic.stored_tiny
-        off = off + np.where(fits | (read.count == 0), 0.0, stored)
-    return off
+    exact = (reach <= 2.0**a.sum_bits * read.grid) & (read.grid >= a.tiny)
+    off = np.where(exact, 0.0, a.gamma(count) * size + 2 * count * a.tiny)
+    if a.narrow:
+        fits = exact & (reach <= 2.0**a.stored_bits * read.grid) & (read.grid >= a.stored_tiny)
+        result = np.maximum(np.abs(read.lo), np.abs(read.hi)) + added * (1 + a.stored_unit) * size
+        off = off + np.where(fits, 0.0, a.stored_unit * (result + 3 * off) + 3 * a.stored_tiny)
+    return np.where(read.count == 0, 0.0, off)

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tracr_check.arithmetic import ARITHMETICS
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.arithmetic import ARITHMETICS, Arithmetic
 from tracr_check.files import (
     CERTIFICATE,
     CONTENT,
     MODEL,
     TABLES,
     WEIGHTS,
+    numbers_sha256,
     parse_json,
     parse_tensors,
     read_bytes,
@@ -20,11 +24,11 @@ from tracr_check.files import (
 )
 from tracr_check.program_file import read_program
 from tracr_check.proving import prove
-from tracr_check.verdict import Rejected, Verdict, need
+from tracr_check.verdict import Rejected, Verdict, need, reject
 
 __all__ = ["VERSION", "check_folder"]
 
-VERSION = 1
+VERSION = 2  # of the hints; 1 had other parts of heads
 
 THEOREM = (
     "For every input of {low} to {high} tokens on which the program is defined{padding}{mask}, and for every execution "
@@ -36,11 +40,16 @@ THEOREM = (
 NEAR = " (those that may be any number of an interval within 1e-4, relative above 1)"
 
 
-def check_folder(folder: str | Path, arithmetic: str | None = None, padded: bool | None = None) -> Verdict:
-    """Check the model in a folder, in the arithmetic and with the padding that its certificate names or the caller."""
+def check_folder(
+    folder: str | Path, arithmetic: str | None = None, padded: bool | None = None, exported: str | Path | None = None
+) -> Verdict:
+    """Check the model in a folder, in the arithmetic and with the padding that its certificate names or the caller.
+
+    `exported`: a safetensors file that must hold the same weights, in the format of the arithmetic.
+    """
     found: dict[str, Any] = {"arithmetic": arithmetic or "", "padded": bool(padded), "lengths": (0, 0), "sha256": {}}
     try:
-        return _checked(Path(folder), arithmetic, padded, found)
+        return _checked(Path(folder), arithmetic, padded, found, exported)
     except Rejected as rejected:
         reason, place = rejected.reason, rejected.place
     except RecursionError:
@@ -52,7 +61,9 @@ def check_folder(folder: str | Path, arithmetic: str | None = None, padded: bool
     return Verdict(False, reason, place, (), **found)
 
 
-def _checked(folder: Path, arithmetic: str | None, padded: bool | None, found: dict[str, Any]) -> Verdict:
+def _checked(
+    folder: Path, arithmetic: str | None, padded: bool | None, found: dict[str, Any], exported: str | Path | None
+) -> Verdict:
     content = {name: read_bytes(folder, name) for name in CONTENT}
     digests = {name: sha256(data) for name, data in content.items()}
     found["sha256"] = digests
@@ -65,21 +76,41 @@ def _checked(folder: Path, arithmetic: str | None, padded: bool | None, found: d
     model = parse_json(content[MODEL], MODEL)
     program = read_program(model, parse_tensors(content[TABLES], TABLES))
     found["lengths"] = program.lengths
-    need("variant" not in model, "variants are not covered")
-    prove(program, model["outputs"], parse_tensors(content[WEIGHTS], WEIGHTS), certificate, ARITHMETICS[name], padding)
+    if "variant" in model:
+        reject(f"there are no rules for variants: {_steps(model['variant'])}")
+    weights = parse_tensors(content[WEIGHTS], WEIGHTS)
+    digest = _digest(weights, ARITHMETICS[name])
+    if exported is not None:
+        other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
+        need(_digest(other, ARITHMETICS[name]) == digest, f"the export holds other weights in {name} than the folder")
+    prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
     low, high = program.lengths
     padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
     mask = ", under a causal mask in the program and in the network" if program.causal else ""
     near = "" if all(program.sops[number].listed for _, number in program.outputs) else NEAR
     theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name, near=near)
     assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions())
-    return Verdict(True, "", "", assumed, theorem=theorem, **found)
+    return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
+
+
+def _digest(weights: Mapping[str, NDArray[Any]], arithmetic: Arithmetic) -> str:
+    """The digest of weights, cast to the format of an arithmetic."""
+    with np.errstate(over="ignore"):
+        return numbers_sha256({name: arithmetic.cast(array) for name, array in weights.items()})
+
+
+def _steps(variant: Any) -> str:
+    """What a variant is, in a few words."""
+    steps = variant.get("steps") if isinstance(variant, dict) else None
+    return ", ".join(map(str, steps))[:100] if isinstance(steps, list) else "unknown"
 
 
 def _check_certificate(certificate: Any, digests: Mapping[str, str]) -> None:
     """The version must be ours, and the digests those of the files."""
     need(isinstance(certificate, dict), "the certificate is no object")
-    need(certificate.get("version") == VERSION, f"the certificate has another version than {VERSION}")
+    version = certificate.get("version")
+    other = f"the certificate has version {version!r:.20}, and this checker reads version {VERSION}"
+    need(type(version) is int and version == VERSION, f"{other}: certify the model again")
     given = certificate.get("sha256")
     need(isinstance(given, dict) and set(given) == set(digests), "the certificate does not name the files")
     for name, digest in digests.items():

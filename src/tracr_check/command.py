@@ -1,4 +1,7 @@
-"""The command `tracr-check FOLDER [--arithmetic NAME] [--unpadded] [--json]`: exit 0 if accepted, else 1."""
+"""The command `tracr-check FOLDER [--arithmetic NAME] [--unpadded] [--export FILE] [--json]`.
+
+The exit status is 0 if the model is accepted, else 1.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", help="a saved model with a certificate")
     parser.add_argument("--arithmetic", choices=sorted(ARITHMETICS), help="instead of the certificate's")
     parser.add_argument("--unpadded", action="store_true", help="only inputs without padding")
+    parser.add_argument("--export", metavar="FILE", help="a safetensors file that must hold the same weights")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     given = parser.parse_args(argv)
-    verdict = check_folder(given.folder, given.arithmetic, False if given.unpadded else None)
+    verdict = check_folder(given.folder, given.arithmetic, False if given.unpadded else None, given.export)
     print(json.dumps(asdict(verdict), indent=2) if given.json else verdict)
     return 0 if verdict.accepted else 1

@@ -67,7 +67,7 @@ def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
     need(
         numbers
         and all(
-            abs(float(f) - x) <= 1e-13 * max(1.0, abs(x)) and bool(f) == bool(x)
+            abs(float(f) - x) <= 1e-15 * max(1.0, abs(x)) and bool(f) == bool(x)
             for f, x in zip(fractions, numbers, strict=True)
         ),
         f"the values of {sop.label} have no common fraction",
@@ -84,8 +84,8 @@ def _quotients(program: Program) -> None:
 
     If the sum or width is not that of any selection (a sum larger than the count allows), no input has both.
     """
-    widths = {sop.op["selector"]: number for number, sop in program.sops.items() if _is(sop, "width")}
-    sums = {(sop.op["selector"], sop.op["of"]): number for number, sop in program.sops.items() if _is(sop, "sum")}
+    widths = {sop.op["selector"]: number for number, sop in program.sops.items() if sop.kind == "width"}
+    sums = {(sop.op["selector"], sop.op["of"]): number for number, sop in program.sops.items() if sop.kind == "sum"}
     for number, sop in list(program.sops.items()):
         if sop.kind == "aggregation":
             total, width = sums.get((sop.op["selector"], sop.op["value"])), widths.get(sop.op["selector"])
@@ -93,10 +93,6 @@ def _quotients(program: Program) -> None:
             if total is not None and width is not None and np.isfinite(source.numbers).all():
                 function = _quotient(sop, program.sops[total], program.sops[width], source)
                 program.ways[number] = [*program.ways[number], Way((total, width), function)]
-
-
-def _is(sop: SOp, kind: str) -> bool:
-    return sop.kind == kind and (sop.number >= FIRST or kind == "width")
 
 
 def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Any:

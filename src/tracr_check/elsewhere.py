@@ -5,11 +5,13 @@
 *PAD*: nothing is proved of which keys its queries should see. If their pattern is proved, each key of a token is near
 BOS (by the mask of the query's class) or `apart` below, as PAD is; so w of the n keys share the weight with BOS, and
 the owner is a new variable whose value is w. Else: computed weights are not negative and add up to 1 within their
-rounding, so the result is between the smallest and the largest value, and has their sign.
+rounding, so the result is between the smallest and the largest value, and has their sign. Under a causal mask tokens do
+not see PAD; it is followed only because a number there that overflows would reach them: 0 times infinity is no number.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -52,10 +54,10 @@ def at_pad(head: Head) -> list[Added]:
     """A count of 0 to n keys if the pattern is proved, else a mean of anything."""
     if head.states.pad is None or not head.readings:
         return []
-    try:
-        selection: Selection | None = _pad_selection(head, head.states.pad)
-    except Rejected:
-        selection = None
+    selection: Selection | None = None
+    if not head.given.program.causal:
+        with contextlib.suppress(Rejected):
+            selection = _pad_selection(head, head.states.pad)
     return [_pad_added(head, dim, reading, selection) for dim, reading in head.readings.items()]
 
 
@@ -71,7 +73,7 @@ def _pad_added(head: Head, dim: int, reading: Reading, selection: Selection | No
         return Added(dim, f"P{head.number}", *counted(everything, selection, np.arange(n + 1.0), a, head.where))
     low, high = min(float(lo.min()), reading.bos[0]), max(float(hi.max()), reading.bos[1])
     relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + (8 * a.stored_unit if a.narrow else 0.0)
-    off = relative * reading.largest + 8 * a.stored_tiny
+    off = relative * reading.largest + reading.flushed(None, a)
     signed = len(used) == 1
     low = max(low - off, 0.0) if signed and low >= 0 else low - off
     high = min(high + off, 0.0) if signed and high <= 0 else high + off

@@ -27,6 +27,7 @@ class Facts:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.shapes: dict[Var, Codes] = {}
+        self.place: tuple[Var, ...] = ("L", "I") if program.causal else ("L",)  # what tells which keys a query sees
         self.shape = _all_shapes(program)
         self.shapes.update(self.shape.codes)
         for number, sop in program.sops.items():
@@ -57,23 +58,14 @@ class Facts:
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
         ways = []
         if all(one in self.shapes for one in keys | attended):
-            known: tuple[Var, ...] = (*sorted(queries), "L", *(("I",) if program.causal else ()))
-            ways.append(Way(known, self.evaluated(sop, tuple(sorted(queries)))))
-        elif sop.kind == "width" and not keys and not program.causal:
-            ways.append(Way((*sorted(queries), "L"), self.evaluated(sop, tuple(sorted(queries)))))
+            own = tuple(sorted(queries))
+            ways.append(Way((*own, *self.place), _Evaluated(self, sop, own)))
         if sop.kind == "aggregation" and self.own(selector) and self.equal_values(selector, sop.op["value"]):
-            ways.append(Way((sop.op["value"],), self.moved(sop)))
+            moved = moved_codes(program.sops[sop.op["value"]], sop)
+            ways.append(Way((sop.op["value"],), lambda rows, codes: moved[codes]))
         if sop.kind == "width" and self.own(selector) and self.at_most_one(selector):
             ways.append(Way((), lambda rows: snap(sop, np.ones(rows))))
         return ways
-
-    def evaluated(self, sop: SOp, queries: tuple[int, ...]) -> _Evaluated:
-        """The definition of an aggregate or width with keys known by shape."""
-        return _Evaluated(self, sop, queries)
-
-    def moved(self, sop: SOp) -> _Moved:
-        """The result's code where one value is selected."""
-        return _Moved(moved_codes(self.program.sops[sop.op["value"]], sop))
 
     # Lemmas
 
@@ -206,14 +198,14 @@ class Facts:
         queries, keys = self.program.sides(selector)
         if not all(key in self.shapes for key in keys):
             return False
-        names: set[Var] = {*queries, "L", *(("I",) if self.program.causal else ())}
+        own = tuple(sorted(queries))
         try:
-            env = joint_values(self.program, names, limit=SMALL)
+            env = joint_values(self.program, (*own, *self.place), limit=SMALL)
         except Rejected:
             return False
         width = SOp(-1, "width", {"kind": "width", "selector": selector}, tuple(range(self.program.longest + 1)))
-        given = [env.codes[name] for name in (*sorted(queries), "L", *(("I",) if self.program.causal else ()))]
-        return bool((_Evaluated(self, width, tuple(sorted(queries)))(env.rows, *given) != 0).all())
+        given = [env.codes[name] for name in (*own, *self.place)]
+        return bool((_Evaluated(self, width, own)(env.rows, *given) != 0).all())
 
 
 def _all_shapes(program: Program) -> Env:
@@ -256,14 +248,6 @@ class _Evaluated:
         else:
             found = aggregated(program.sops[op["value"]], self.sop, chosen, keys.codes[op["value"]])
         return np.where(defined.all(1), found, ERROR)
-
-
-class _Moved:
-    def __init__(self, codes: Codes) -> None:
-        self.codes = codes
-
-    def __call__(self, rows: int, codes: Codes) -> Codes:
-        return self.codes[codes]
 
 
 def _grouped(env: Env, names: Iterable[Var]) -> Codes:

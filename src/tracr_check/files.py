@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "MODEL",
     "TABLES",
     "WEIGHTS",
+    "numbers_sha256",
     "parse_json",
     "parse_tensors",
     "read_bytes",
@@ -33,19 +35,35 @@ HEADER = 2**22
 KINDS = {"F64": "<f8", "F32": "<f4", "I32": "<i4", "I8": "|i1"}
 
 
-def read_bytes(folder: Path, name: str) -> bytes:
-    """The content of a plain file that is not larger than files of its name may be."""
-    path = folder / name
+def read_bytes(folder: Path, name: str, kind: str = "") -> bytes:
+    """The content of a plain file that is not larger than files of its name (or of another kind) may be."""
+    path, most = folder / name, LARGEST[kind or name]
     need(path.is_file(), f"there is no file {name}")
     with path.open("rb") as file:
-        data = file.read(LARGEST[name] + 1)
-    need(len(data) <= LARGEST[name], f"{name} has more than {LARGEST[name]:,} bytes")
+        data = file.read(most + 1)
+    need(len(data) <= most, f"{name} has more than {most:,} bytes")
     return data
 
 
 def sha256(data: bytes) -> str:
     """The digest of a file."""
     return hashlib.sha256(data).hexdigest()
+
+
+def numbers_sha256(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """The digest of the numbers of some arrays, whatever kind of file holds them.
+
+    It is that of the name and shape (as JSON) and the numbers (float64, in order; -0 counts as 0) of each array, in the
+    order of the names. Arrays with one digest have the same names, shapes and numbers.
+
+    >>> numbers_sha256({"a": np.ones(2, np.float32)}) == numbers_sha256({"a": np.ones(2)})
+    True
+    """
+    total = hashlib.sha256()
+    for name in sorted(arrays):
+        total.update(json.dumps([name, list(arrays[name].shape)]).encode("ascii"))
+        total.update((np.ascontiguousarray(arrays[name], "<f8") + 0.0).tobytes())
+    return total.hexdigest()
 
 
 def parse_json(data: bytes, name: str) -> Any:

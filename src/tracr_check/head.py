@@ -20,9 +20,10 @@ from tracr_check.boxes import Read, State, joined, read_state, varies
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import joint_values
+from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
-from tracr_check.scores import Vectors, beside, pad_scores, stored_vectors
+from tracr_check.scores import ALONE, Beside, Vectors, beside, pad_scores, scores, stored_vectors
 from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
@@ -30,7 +31,7 @@ from tracr_check.verdict import need
 __all__ = ["Attention", "Head", "HeadWeights", "Queries", "States", "through"]
 
 Ints = NDArray[np.int64]
-CELLS = 60_000_000
+CELLS, PAD_CELLS = 60_000_000, 4_000_000
 CLASSES = 2_000
 
 
@@ -49,7 +50,7 @@ class HeadWeights:
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """The stream at token positions, at BOS (one row) and at PAD (`None` if nothing sees it).
+    """The stream at token positions, at BOS (one row) and at PAD (`None` if there is no padding).
 
     At PAD the variables are "P", the position, and one for each head that gives PAD queries a number of keys.
     """
@@ -89,11 +90,15 @@ class Head:
         self.queries, self.keys, self.values = (
             read_state(tokens, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
         )
-        self.bos_query, self.bos_key, self.bos_value = (
-            self.any_row(bos, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
-        )
-        self.pad_key = None if pad is None else self.any_row(pad, w.w_k, w.b_k)
-        self.pad_value = None if pad is None else self.any_row(pad, w.w_v, w.b_v)
+        self.bos_query, self.bos_key, self.bos_value = self.any_rows(bos)
+        own = [self.any_rows(tokens), (self.bos_query, self.bos_key, self.bos_value)]
+        self.pad_key: Vectors | None = None
+        self.pad_value: Vectors | None = None
+        if pad is not None:
+            own.append(self.any_rows(pad))
+            _, self.pad_key, self.pad_value = own[-1]
+        q_most, k_most = (np.max([kind[place].size[0] for kind in own], axis=0) for place in (0, 1))
+        need(q_most @ k_most < self.a.largest, "scores may be too large", self.where)
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
@@ -101,10 +106,14 @@ class Head:
 
     # Reading
 
-    def any_row(self, state: State, matrix: Array, bias: Array) -> Vectors:
-        """One vector of boxes that contains those of all BOS or PAD positions."""
-        reads = read_state(state, matrix, bias)
-        return stored_vectors(joined(reads, (), Env(1, {}), np.arange(matrix.shape[1])), self.a)
+    def any_rows(self, state: State) -> tuple[Vectors, Vectors, Vectors]:
+        """A query, a key and a value of boxes that contain those of all positions of a kind."""
+        w = self.weights
+        q, k, v = (
+            stored_vectors(joined(read_state(state, *pair), (), Env(1, {}), np.arange(pair[0].shape[1])), self.a)
+            for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
+        )
+        return q, k, v
 
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
@@ -119,8 +128,8 @@ class Head:
         pad_size = 0.0 if self.pad_value is None else float(through(self.pad_value.of(used), weights)[2].max())
         power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
         tail = 0.0 if power else product_error(int(self.terms[dim]), self.a)
-        keys = self.given.program.longest + 1
-        return Reading(lo, hi, size, (float(b_lo[0]), float(b_hi[0])), float(b_size[0]), pad_size, tail, keys), env
+        bos, gain, keys = (float(b_lo[0]), float(b_hi[0])), float(np.abs(weights).sum()), self.given.program.longest + 1
+        return Reading(lo, hi, size, bos, float(b_size[0]), pad_size, gain, tail, keys), env
 
     def classes(self, names: Iterable[Var]) -> Env:
         """Classes of token positions: the different joint values of some variables."""
@@ -170,10 +179,13 @@ class Head:
         few = [one.merged() for one in factors]
         bounds = []
         for group, one in zip(groups, few, strict=True):
-            others = [two for two in few if two is not one]
-            around = beside([(two.q, two.k) for two in others]), beside([(two.q, two.bos) for two in others])
+            others = [(two, self.components(more)) for more, two in zip(groups, few, strict=True) if two is not one]
+            by_keys = beside([(two.q, two.k) for two, _ in others])
+            by_bos = beside([(two.q, two.bos) for two, _ in others])
+            by_pad = beside([(two.q, self.pad_key.of(places)) for two, places in others] if self.pad_key else [])
             ref = reference(one)
-            bounds.append(one.bounds(ref, self.pad_bound(one.q, ref, self.components(group)), *around, self.a))
+            pad = self.pad_bound(one.q, ref, self.components(group), by_pad)
+            bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
         return tuple(one.mask for one in factors), proved_selection(few, bounds, sure, self.a, self.where)
 
@@ -201,14 +213,22 @@ class Head:
                 chosen, defined = chosen & one, defined & fine
         return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
 
-    def pad_bound(self, q: Vectors, ref: Array, components: Ints) -> Array | None:
-        """The most that components of a query add to its score at PAD; `None` if there is no PAD."""
-        if self.states.pad is None or self.pad_key is None:
+    def pad_bound(self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE) -> Array | None:
+        """The most that components of a query add to its score at PAD; `None` if the query sees no PAD.
+
+        By the joint values of what the keys of PAD depend on, if they are few, and dimension by dimension.
+        """
+        if self.states.pad is None or self.pad_key is None or self.given.program.causal:
             return None
-        w = self.weights
-        key = self.pad_key.of(components)
-        others = self.rank - len(components)
-        return pad_scores(q, self.states.pad, w.w_k[:, components], w.b_k[components], key, ref, self.a, others)
+        w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad
+        found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))
+        reads = read_state(pad, w_k, b_k)
+        names = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        if pad_size(pad, *names) * len(found) <= PAD_CELLS:
+            env = pad_rows(pad, names, PAD_CELLS)
+            keys = self.vectors(reads, env, np.arange(len(components)))
+            found = np.minimum(found, scores(q, keys, ref, self.a, others)[1].max(1))
+        return found
 
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:

@@ -84,9 +84,10 @@ class _Step:
         self.state, self.neurons, self.placed, self.arithmetic = state, neurons, placed, arithmetic
         reads = read_state(state, neurons.w_in, neurons.b_in)
         self.powers = self.powers_of_two()
-        self.weights, self.biases, self.rough = self.effective()
+        self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
         self.directions = [self.direction(h) for h in range(len(neurons.b_in))]
         self.reads = placed.improve(reads)
+        rounded(joined(self.reads, (), Env(1, {}), np.arange(len(neurons.b_in))), arithmetic)  # none is too large
         self.vary = {name: varies(read) for name, read in self.reads.items() if len(read.lo) > 1}
 
     def run(self) -> State:
@@ -110,23 +111,26 @@ class _Step:
         largest = np.abs(w).max(0, initial=0.0)
         return np.asarray(alone & (np.frexp(largest)[0] == 0.5) & (largest >= 1))
 
-    def effective(self) -> tuple[Array, Array, Array]:
-        """Weights and biases with the dimensions that hold one number everywhere counted as bias; errors of biases."""
-        lo, hi = np.zeros(self.state.width), np.zeros(self.state.width)
+    def effective(self) -> tuple[Array, Array, Array, Array]:
+        """Weights and biases with the dimensions that hold one number everywhere counted as bias.
+
+        Also the errors of these biases in float64, and the sizes of the terms that they are sums of: the network adds
+        these terms, and rounds beside them.
+        """
+        lo, hi, tables = np.zeros(self.state.width), np.zeros(self.state.width), np.zeros(self.state.width)
         for boxes in self.state.tables.values():
             lo[boxes.dims] += boxes.lo.min(0)
             hi[boxes.dims] += boxes.hi.max(0)
-        fixed = lo == hi
+            tables[boxes.dims] += ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
+        fixed = (lo == hi) & (tables <= 1)  # not a sum of several numbers, which may be rounded
         constants = np.where(fixed, lo, 0.0)
         w, b = self.neurons.w_in, self.neurons.b_in
         weights = np.where(fixed[:, None], 0.0, w)
-        if not constants.any():
-            return weights, b, np.zeros(len(b))
         products = np.vstack([constants[:, None] * w, b[None]])
         size = np.abs(products).sum(0)
         few = (bits_of(constants)[:, None] + bits_of(w) <= 53).all(0)
         exact = few & (size <= 2.0**52 * grid_of(products).min(0))
-        return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size)
+        return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size), size
 
     def direction(self, h: int) -> tuple[object, ...]:
         """The direction that a neuron reads; equal for neurons whose weights are exactly parallel."""
@@ -156,8 +160,9 @@ class _Step:
         return _Column(dim, neurons, False, (0.0, 0.0), size, own[:0])
 
     def left(self, dim: int, own: Ints, lo: float, hi: float) -> tuple[float, float]:
-        """What x_j and the neurons that read only x_j leave, rounding included.
+        """What x_j and the neurons that read only x_j (and constants) leave, rounding included.
 
+        Each term passes through the roundings of its neuron's sum, of the sum over neurons and of the stream.
         x - x is exact: if every neuron multiplies by 2^k, k >= 0, and for each sign one neuron is on and gives x back
         with the other sign, then each sum has two terms, x and -x. (Either all results below `tiny` are flushed or
         none: in the first case x is not below `tiny`.)
@@ -170,12 +175,11 @@ class _Step:
             signs = ((w > 0).any() or hi <= 0) and ((w < 0).any() or lo >= 0)
             if signs:
                 return 0.0, 0.0
-        terms = np.abs(c) * (np.abs(w) * max(abs(lo), abs(hi)) + np.abs(b))
+        terms = np.abs(c) * (np.abs(w) * max(abs(lo), abs(hi)) + self.bias_sizes[own])
         size = max(abs(lo), abs(hi)) + float(terms.sum())
-        a = self.arithmetic
-        off = (a.gamma(2 * len(own) + 4) + (4 * a.stored_unit if a.narrow else 0.0)) * 2 * size + 8 * len(
-            own
-        ) * a.stored_tiny
+        a, roundings = self.arithmetic, float((self.neurons.w_in[:, own] != 0).sum(0).max()) + len(own) + 4
+        stored = 4 * (a.stored_unit if a.narrow else 0.0)
+        off = (a.gamma(roundings) + stored) * 2 * size + 4 * roundings * a.stored_tiny * (1 + float(np.abs(c).sum()))
         return low - off, high + off
 
     def names(self, column: _Column) -> set[Var]:
@@ -232,23 +236,11 @@ class _Step:
         simple = simple & (held[5] == 0)
         low, high, up, down = low + held[0] + bias, high + held[1] + bias, up + held[2], down + held[3]
         total = Read(low, high, up, down, count + held[5], np.minimum(grid, held[4]))
-        off_sum = np.where(simple, 0.0, self.sum_error(total, a))
+        off_sum = np.where(simple, 0.0, rounded(total, a, added=True))
         own = (count + held[5] + 3) * 2.0**-50 * (up + down)
-        exact = (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
+        exact = (low == high) & (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
         slack = wobble + off_sum + np.where(exact | simple, 0.0, own)
         return low - slack, high + slack
-
-    @staticmethod
-    def sum_error(total: Read, a: Arithmetic) -> Array:
-        """The error of adding the neurons and then the stream: one rounding more than terms, two results stored."""
-        reach = np.maximum(total.up, total.down)
-        need(reach.max(initial=0.0) < a.largest, "numbers too large")
-        exact = (reach <= 2.0**a.sum_bits * total.grid) & (total.grid >= a.tiny)
-        off = np.where(exact, 0.0, a.gamma(total.count + 1) * total.size + 2 * (total.count + 1) * a.tiny)
-        if a.narrow:
-            fits = exact & (reach <= 2.0**a.stored_bits * total.grid)
-            off = off + np.where(fits, 0.0, 2 * (a.stored_unit * (total.size + off) + a.stored_tiny))
-        return np.where(total.count == 0, 0.0, off)
 
     def held_terms(self, column: _Column, env: Env) -> tuple[Array, ...]:
         """What the dimension holds: lo, hi, up, down, grid and number of terms, row by row."""

@@ -95,6 +95,13 @@ class Parts:
                     self.prove_whole(self.program.sops[key[0]], list(names))
                     self.done.add(key)
 
+    def all_proved(self) -> None:
+        """Every part that is called a copy is one: its mask is within the selector of its whole."""
+        for name in self.masks:
+            if name[0] == "p":
+                whole = self.whole_of(name).number
+                need(any(key[0] == whole and name in key[1] for key in self.done), f"{name} is not proved to be a copy")
+
     def prove_whole(self, sop: SOp, names: list[str]) -> None:
         """Parts of one kind make up a variable."""
         need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
@@ -189,7 +196,8 @@ class Parts:
         for term, factor in terms:
             read, x = reads[term], self.numbers(term)[:, None]
             line = alpha * factor * x
-            slack = 2.0**-50 * np.abs(line) + np.abs(alpha * factor) * self.program.radius(term)[:, None]
+            own = 2.0**-50 * (np.abs(line) + read.size[:, columns])  # of this subtraction
+            slack = own + np.abs(alpha * factor) * self.program.radius(term)[:, None]
             lo = lo + (read.lo[:, columns] - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi[:, columns] - line + slack).max(0, keepdims=True)
             up, down, count = (

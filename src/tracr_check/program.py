@@ -88,6 +88,11 @@ class Program:
 
         return found(variable)
 
+    def leaf(self, variable: Var) -> Var | None:
+        """The token, position or length, if a variable is a function of one of them alone."""
+        leaves = self.leaves(variable)
+        return next(iter(leaves)) if len(leaves) == 1 and leaves <= {"T", "I", "L"} else None
+
     def codes(self, variable: Var, env: Env) -> Codes:
         """The codes of a variable; negative where it is undefined. They are added to `env`."""
         if variable in env.codes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr_check.boxes import grid_of
 from tracr_check.cells import cells
 from tracr_check.program import Program
 from tracr_check.variables import Array, Selector, SOp
@@ -43,6 +44,8 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     outputs = [(str(name), number) for name, number in given["outputs"]]
     need(outputs and all(number in sops for _, number in outputs), "an output is not an s-op")
     _check_order(sops, selectors)
+    for sop in sops.values():
+        _check_sums(sop, sops, longest)
     return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
 
 
@@ -114,6 +117,31 @@ def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: 
     need(expected is None or sop.values == tuple(expected), f"{sop.label} has other values than the input")
     need(sop.kind != "constant" or len(sop.values) >= 1, f"{sop.label} has no value")
     need(len(sop.values) >= 1, f"{sop.label} has no values")
+
+
+def _check_sums(sop: SOp, sops: Mapping[int, SOp], longest: int) -> None:
+    """Sums and means are computed here in float64, closely enough to find the listed value that the program has.
+
+    Sums of k terms whose sizes add up to s are exact if all terms are multiples of g and s <= 2^52 g, and else off by
+    at most (k + 2) 2^-53 s. Different listed values are so far apart that this does not change which is nearest.
+    """
+    match sop.kind:
+        case "linear" | "sum_lookup":
+            terms = [(np.abs(sops[term].numbers), abs(float(factor))) for term, factor in sop.op["terms"]]
+            terms.append((np.ones(1), abs(float(sop.op.get("constant", 0.0)))))
+            few = len(terms)
+        case "aggregation":
+            terms, few = [(np.abs(sops[sop.op["value"]].numbers), 1.0)], longest
+        case _:
+            return
+    size = sum(float(np.nanmax(numbers, initial=0.0)) * factor for numbers, factor in terms)
+    grid = min(float((grid_of(numbers[np.isfinite(numbers)])).min(initial=np.inf) * grid_of(f)) for numbers, f in terms)
+    exact = size * (longest if sop.kind == "aggregation" else 1) <= 2.0**52 * grid
+    need(exact or size * (few + 2) * 2.0**-53 <= 2e-11, f"sums in {sop.label} are too large to be told apart")
+    listed = sop.numbers if sop.kind != "sum_lookup" else np.array([float(point) for point in sop.op["points"]])
+    ordered = np.unique(listed[np.isfinite(listed)]) if sop.listed else np.zeros(0)
+    far = np.diff(ordered) > 2.2e-9 * np.maximum(1.0, np.abs(ordered[1:]))
+    need(far.all(), f"values of {sop.label} are too near to be told apart")
 
 
 def _read_selector(

@@ -30,7 +30,7 @@ from tracr_check.verdict import Rejected, need
 __all__ = ["prove"]
 
 PAD_ROWS = 100_000
-SMALLEST = 2.0**-100  # of weights: products of two are not flushed
+SMALLEST = 2.0**-100  # of weights
 
 
 class Weights:
@@ -58,7 +58,7 @@ class Weights:
         with np.errstate(over="ignore"):
             found = self.arithmetic.cast(array)
         need(np.isfinite(found).all(), f"{name} has numbers that are not finite in {self.arithmetic.name}")
-        small = (found != 0) & (np.abs(found) < SMALLEST)
+        small = (found != 0) & (np.abs(found) < max(SMALLEST, self.arithmetic.stored_tiny))
         need(not small.any() and np.abs(found).max(initial=0.0) < self.arithmetic.largest, f"{name}: extreme numbers")
         return found
 
@@ -98,18 +98,30 @@ def prove(
     define(program, facts, hints["aux"])
     parts = Parts(program, facts, wholes=hints["sums"])
     attention = Attention(program, facts, parts, a, hints["parts"])
-    states = _embedded(given, program, a, padded and not program.causal)
+    states = _in_range(_embedded(given, program, a, padded), a)
     need(len(hints["layers"]) == given.layers, "hints for another number of layers")
     for number, ((heads, bias, neurons), hint) in enumerate(zip(given.blocks, hints["layers"], strict=True)):
         try:
             owners = [{int(dim): owner for dim, owner in one.items()} for one in hint["heads"]]
-            states = after_attention(states, heads, bias, owners, attention, number)
+            states = _in_range(after_attention(states, heads, bias, owners, attention, number), a)
             parts.prove()
             mlp_owners = {int(dim): owner for dim, owner in hint["mlp"].items()}
-            states = _after_mlp(states, neurons, mlp_owners, program, parts, a)
+            states = _in_range(_after_mlp(states, neurons, mlp_owners, program, parts, a), a)
         except Rejected as rejected:
             raise Rejected(rejected.reason, rejected.place or f"layer {number}") from None
+    parts.all_proved()
     check_outputs(program, parts, states.tokens, given.unembed, slices, a)
+
+
+def _in_range(states: States, a: Arithmetic) -> States:
+    """The same states; no dimension overflows at any position, read or not: 0 times infinity is no number."""
+    for state in (states.tokens, states.bos, states.pad):
+        if state is not None:
+            sizes = np.zeros(state.width)
+            for boxes in state.tables.values():
+                sizes[boxes.dims] += np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).max(0, initial=0.0)
+            need(sizes.max(initial=0.0) < a.largest, "numbers too large")
+    return states
 
 
 def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -> States:
@@ -123,21 +135,23 @@ def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -
     row = np.broadcast_to(weights.embed[program.vocabulary + 1], positions.shape)
     pad = _solo("P", row, positions, weights.width, a) if padded else None
     used = positions[: program.lengths[1]]
-    size = np.abs(tokens).max(0) + np.abs(used).max(0)
-    both = (tokens != 0).any(0) & (used != 0).any(0)
-    grid = np.minimum(grid_of(tokens).min(0), grid_of(used).min(0))
-    off = np.where(both & (size > 2.0**a.stored_bits * grid), a.stored_unit * size, 0.0)
+    off = _sum_error(np.abs(tokens).max(0), np.abs(used).max(0), grid_of(tokens).min(0), grid_of(used).min(0), a)
     dims = np.flatnonzero(off)
     rest = Boxes(dims, -off[None, dims], off[None, dims], np.zeros((1, len(dims))))
     state = State(weights.width, {"T": exactly(tokens), "I": exactly(used), "1": rest})
     return States(state, bos, pad)
 
 
+def _sum_error(first: Array, second: Array, first_grid: Array, second_grid: Array, a: Arithmetic) -> Array:
+    """The error of a sum of two numbers, from their sizes and grids: none if one is 0, or if the sum fits."""
+    size, grid = first + second, np.minimum(first_grid, second_grid)
+    exact = (first == 0) | (second == 0) | ((size <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny))
+    return np.where(exact, 0.0, a.stored_unit * size + a.stored_tiny)
+
+
 def _solo(name: Var, first: Array, second: Array, width: int, a: Arithmetic) -> State:
     """A state of one variable: the rows of BOS or PAD."""
-    total, size = first + second, np.abs(first) + np.abs(second)
-    exact = size <= 2.0**a.stored_bits * np.minimum(grid_of(first), grid_of(second))
-    off = np.where(exact, 0.0, a.stored_unit * size)
+    total, off = first + second, _sum_error(np.abs(first), np.abs(second), grid_of(first), grid_of(second), a)
     boxes = Boxes(np.arange(width), total - off, total + off, natural(total - off, total + off, a.stored_bits))
     return State(width, {name: boxes})
 
@@ -153,7 +167,9 @@ def _after_mlp(
         codes = np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner]
         return env.only({*states.tokens.tables, *parts.program.sops}), codes
 
-    hinted = _canonical(program, owners)
+    for owner in owners.values():
+        need(owner in program.sizes, f"there is no variable {owner!r:.40}")
+    hinted = {dim: program.leaf(owner) or owner for dim, owner in owners.items()}
     placed = Placed(
         owner=lambda dim, names: hinted.get(dim, "1"),
         rows=rows,
@@ -165,17 +181,6 @@ def _after_mlp(
     bos = after_mlp(states.bos, neurons, _apart("B", states.bos), a)
     pad = None if states.pad is None else after_mlp(states.pad, neurons, _apart("P", states.pad), a)
     return States(tokens, bos, pad)
-
-
-def _canonical(program: Program, owners: Mapping[int, Var]) -> dict[int, Var]:
-    """Owners, in terms of the token, position or length if they are functions of one of them."""
-    found: dict[int, Var] = {}
-    for dim, owner in owners.items():
-        need(owner in program.sizes, f"there is no variable {owner!r:.40}")
-        leaves = program.leaves(owner)
-        single = len(leaves) == 1 and leaves <= {"T", "I", "L"}
-        found[dim] = next(iter(leaves)) if single else owner
-    return found
 
 
 def _apart(base: Var, state: State) -> Placed:

@@ -23,6 +23,7 @@ from tracr_check.variables import Array
 __all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "pad_scores", "scores", "stored_vectors"]
 
 Truth = NDArray[np.bool_]
+ROWS = 500  # of PAD, at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ def scores(
     exact = known & (reach <= 2.0**a.sum_bits * grid) & (spread == 0) & (grid >= a.tiny)
     off = np.where(exact | (count == 0), 0.0, a.gamma(count + others.count) * size + 2 * count * a.tiny)
     if a.narrow:
-        fits = exact & (reach <= 2.0**a.stored_bits * grid)
+        fits = exact & (reach <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny)
         off = off + np.where(fits | (count == 0), 0.0, a.stored_unit * (size + off) + a.stored_tiny)
     precise = known & (spread == 0) & (size <= 2.0**52 * own_grid)
     off = off + np.where(precise | (count == 0), 0.0, (count + 3) * 2.0**-51 * size)
@@ -171,11 +172,12 @@ def pad_scores(
         weights = w_key[boxes.dims]
         used = (weights != 0).any(1)
         through, sizes = queries.middle @ weights[used].T, queries.size @ np.abs(weights[used]).T
-        best = np.full(len(total), -INF)
         rows = np.unique(np.hstack([boxes.lo[:, used], boxes.hi[:, used]]), axis=0)
-        for lo, hi in rows.reshape(len(rows), 2, -1):
-            off = relative * sizes
-            top = np.maximum(through * lo + off * np.abs(lo), through * hi + off * np.abs(hi))
-            best = np.maximum(best, top.sum(1))
+        best = np.full(len(total), -INF)
+        for start in range(0, len(rows), ROWS):
+            lo, hi = np.hsplit(rows[start : start + ROWS], 2)
+            most = np.maximum(np.abs(lo), np.abs(hi))
+            top = through @ ((lo + hi) / 2).T + np.abs(through) @ ((hi - lo) / 2).T + relative * (sizes @ most.T)
+            best = np.maximum(best, top.max(1))
         total = total + best
     return np.asarray(total)

@@ -77,6 +77,11 @@ class Selection:
         exponential = (a.exp_error + a.copy_error + 2 * far) * a.unit
         return 1.001 * math.expm1(2 * self.spread + 2 * exponential + a.gamma(keys + 1) + 4 * a.unit)
 
+    def least_weight(self, keys: int) -> float:
+        """A bound from below of the weights of selected keys and of BOS, if it counts."""
+        low, high = self.weight or (0.0, 0.0)
+        return 0.9 * math.exp(min(0.0, low) - self.spread) / (keys + math.exp(max(0.0, high)))
+
 
 @dataclass(frozen=True, eq=False)
 class Factor:
@@ -183,7 +188,8 @@ def proved_selection(
     some = s_lo != INF
     weight, floor = None, s_lo
     if (b_lo[some] > s_hi[some] - NEAR_BOS).any():
-        weight = float((b_lo - s_hi)[some].min()), float((b_hi - s_lo)[some].max())
+        least, most = (b_lo - s_hi)[some].min(), (b_hi - s_lo)[some].max()
+        weight = float(np.nextafter(least, -INF)), float(np.nextafter(most, INF))
         need(weight[1] - weight[0] < 1 and max(map(abs, weight)) < NEAR_BOS, f"BOS has a weight of e^{weight}", where)
         floor = np.minimum(s_lo, b_lo)
     else:
@@ -194,7 +200,7 @@ def proved_selection(
         bad = np.flatnonzero(~(top <= floor - a.apart))
         least = (floor - top)[bad].min() if len(bad) else 0.0
         need(not len(bad), f"{what} is only {least:.4g} below what is selected", f"{where}{_row(factors, bad)}")
-    spread = float(np.where(some, s_hi - s_lo, 0.0).max(initial=0.0))
+    spread = float(np.where(some & (s_hi > s_lo), np.nextafter(s_hi - s_lo, INF), 0.0).max(initial=0.0))
     return Selection(spread, weight, sure, not some.any())
 
 

@@ -22,7 +22,7 @@ Var = int | str
 Codes = NDArray[np.int64]
 Array = NDArray[np.float64]
 ERROR, UNREACHED = -1, -2
-NEAR = 1e-9
+NEAR = 1.05e-9  # of a value; a little more than 1e-9, so that rounding here makes no input undefined
 
 
 @dataclass
@@ -125,13 +125,13 @@ def is_number(value: Any) -> bool:
 
 
 def snap(sop: SOp, numbers: Array) -> Codes:
-    """The codes of numbers (NaN: of `None`): the nearest value, if it is within 1e-9 and its radius; else unreached."""
+    """The codes of numbers (NaN: of `None`): the nearest value, if it is near and within its radius; else unreached."""
     known = np.flatnonzero(np.isfinite(sop.numbers))
     none = sop.index.get(None, ERROR)
     if not len(known):
         return np.where(np.isnan(numbers), none, UNREACHED)
-    order = known[np.argsort(sop.numbers[known], kind="stable")]
-    ordered = sop.numbers[order]
+    ordered, first = np.unique(sop.numbers[known], return_index=True)
+    order = known[first]
     nearest = order[np.searchsorted((ordered[1:] + ordered[:-1]) / 2, np.nan_to_num(numbers))]
     off = np.abs(sop.numbers[nearest] - numbers) > sop.radius[nearest] + NEAR * np.maximum(1.0, np.abs(numbers))
     return np.where(np.isnan(numbers), none, np.where(off, UNREACHED, nearest))

@@ -30,7 +30,11 @@ def need(holds: object, reason: str, place: str = "") -> None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check. `theorem` is what is proved, in one paragraph; empty if the model is rejected."""
+    """The result of a check. `theorem` is what is proved, in one paragraph; empty if the model is rejected.
+
+    `weights_sha256` is the digest of the numbers that it is proved of: the weights, cast to the format of the
+    arithmetic (`numbers_sha256`). It is the same for every export that holds these numbers under these names.
+    """
 
     accepted: bool
     reason: str
@@ -41,9 +45,11 @@ class Verdict:
     lengths: tuple[int, int]
     sha256: Mapping[str, str] = field(default_factory=dict)
     theorem: str = ""
+    weights_sha256: str = ""
 
     def __str__(self) -> str:
         if not self.accepted:
             return "REJECTED: " + self.reason + (f" ({self.place})" if self.place else "")
         lines = ["ACCEPTED", self.theorem, *(f"assuming: {one}" for one in self.assumptions)]
-        return "\n".join([*lines, *(f"sha256 {name}: {digest}" for name, digest in self.sha256.items())])
+        lines += [f"sha256 {name}: {digest}" for name, digest in self.sha256.items()]
+        return "\n".join([*lines, f"sha256 of the weights in {self.arithmetic}: {self.weights_sha256}"])

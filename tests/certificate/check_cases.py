@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.saving.models import files_of
 from tracr_check.arithmetic import ARITHMETICS
+from tracr_check.checking import VERSION
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
 from tracr_check.program import Program
 from tracr_check.program_file import read_program
@@ -43,7 +45,7 @@ def drawn(seed: int, level: int = 2, *, composite: bool = True, causal: bool = F
 def certificate(content: dict[str, bytes], model: CompiledModel) -> dict[str, Any]:
     """The certificate of a model with these files."""
     digests = {name: sha256(content[name]) for name in CONTENT}
-    return {"version": 1, "sha256": digests, "arithmetic": "float32", "padded": True, **hints(model)}
+    return {"version": VERSION, "sha256": digests, "arithmetic": "float32", "padded": True, **hints(model)}
 
 
 def write(model: CompiledModel, folder: Path) -> dict[str, bytes]:
@@ -122,6 +124,26 @@ def network(weights: Any, ids: NDArray[Any], causal: bool = False) -> NDArray[np
         x = x + (out + attn["b_O"])
         x = x + (np.maximum(x @ mlp["W_in"] + mlp["b_in"], 0) @ mlp["W_out"] + mlp["b_out"])
     return np.asarray(x @ w["unembed.W_U"], dtype=np.float32)
+
+
+def stored_network(
+    weights: Any, ids: NDArray[Any], stored: Callable[[NDArray[Any]], NDArray[np.float32]]
+) -> NDArray[np.float64]:
+    """Logits with every stored number rounded to a format, and sums in float32."""
+    w = {name: stored(array) for name, array in weights.items()}
+    x = stored(w["embed.W_E"][ids] + w["pos_embed.W_pos"][: ids.shape[1]])
+    for layer in range(len({name.split(".")[1] for name in w if name.startswith("blocks.")})):
+        a, m = (f"blocks.{layer}.{part}." for part in ("attn", "mlp"))
+        out = np.zeros_like(x)
+        for h in range(len(w[a + "W_Q"])):
+            q, k, v = (stored(x @ w[f"{a}W_{one}"][h] + w[f"{a}b_{one}"][h]) for one in "QKV")
+            scores = stored(q @ k.transpose(0, 2, 1))
+            e = np.exp(scores - scores.max(-1, keepdims=True))
+            out += stored(stored(e / e.sum(-1, keepdims=True)) @ v) @ w[a + "W_O"][h]
+        x = stored(x + stored(out + w[a + "b_O"]))
+        hidden = stored(np.maximum(x @ w[m + "W_in"] + w[m + "b_in"], 0))
+        x = stored(x + stored(hidden @ w[m + "W_out"] + w[m + "b_out"]))
+    return np.asarray(x @ w["unembed.W_U"], np.float64)
 
 
 PARTS = (

@@ -209,7 +209,7 @@ def hostile_hints(files: Files) -> Iterator[tuple[str, Files]]:
         "owners of no kind": set_at("layers", 0, to={"heads": [{"0": [1]}], "mlp": {"x": {}}}),
         "owners that do not exist": set_at("layers", 0, to={"heads": [{"0": 12345}], "mlp": {"1": "c9.9"}}),
         "a dimension of 10⁹": set_at("layers", 0, to={"heads": [{"1000000000": 0}], "mlp": {"1000000000": 0}}),
-        "another version": set_at("version", to=2),
+        "another version": set_at("version", to=1),
         "another arithmetic": set_at("arithmetic", to="exact"),
         "an arithmetic of no kind": set_at("arithmetic", to=["float32"]),
         "padded is a number": set_at("padded", to=1),

@@ -34,14 +34,20 @@ UP_TO = rasp.Select(rasp.indices, COUNT, rasp.Comparison.LT)
 SAME = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
 BEFORE = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.LT)
 
+AT = rasp.Select(rasp.indices, COUNT, rasp.Comparison.EQ)
+AFTER = rasp.Select(rasp.indices, COUNT, lambda key, count: key == count + 1)
+IS_A_HERE = rasp.Select(rasp.tokens, rasp.tokens, lambda _, token: token == "a")
+NOT_A_HERE = rasp.Select(rasp.tokens, rasp.tokens, lambda _, token: token != "a")
+
 PROGRAMS: dict[str, rasp.SOp] = {
     "counter": COUNT,
     "table": rasp.Map(lambda count: count * count % 7, COUNT).named("table"),
     "step": rasp.Map(lambda count: count >= RARE, COUNT).named("step"),
-    "matching": rasp.Aggregate(rasp.Select(rasp.indices, COUNT, rasp.Comparison.EQ), rasp.tokens).named("matching"),
+    "matching": rasp.Aggregate(AT, rasp.tokens).named("matching"),
     "mean": rasp.Aggregate(UP_TO, IS_A).named("mean"),
     "table of pairs": rasp.SequenceMap(lambda c, t: (c if t == "a" else -c) % 5, COUNT, rasp.tokens).named("pairs"),
     "sum": (COUNT + rasp.indices).named("sum"),
+    "split copy": rasp.Aggregate((IS_A_HERE & AT) | (NOT_A_HERE & AFTER), rasp.tokens).named("either_side"),
     "conjunction": rasp.SelectorWidth(UP_TO & SAME).named("both"),
 }
 """A program for each construction."""

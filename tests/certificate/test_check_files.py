@@ -98,7 +98,7 @@ BAD_JSON = [
     (MODEL, put(["z"], "options", "vocab")),
     (MODEL, put(0, "program", "sops", 1, "id")),
     (MODEL, put({}, "variant")),
-    (CERTIFICATE, put(2, "version")),
+    (CERTIFICATE, put(1, "version")),
     (CERTIFICATE, put("float8", "arithmetic")),
     (CERTIFICATE, put(None, "padded")),
     (CERTIFICATE, put([], "layers")),
@@ -198,3 +198,11 @@ def test_the_checker_imports_numpy_only() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert {name.split(".")[0] for name in names} <= allowed, path
+
+
+def test_old_hints_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    """Version 1 had other hints: the reason says so."""
+    verdict = tracr_check.check_folder(saved(tmp_path, in_json(CERTIFICATE, put(1, "version"))))
+    assert verdict.reason == (
+        "the certificate has version 1, and this checker reads version 2: certify the model again"
+    )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import tracr
-from tests.certificate.check_cases import Exhaustive, Parsed, example, network
+from tests.certificate.check_cases import Exhaustive, Parsed, example, network, stored_network
 from tests.tiers import slow
 from tracr.certificate.hints import hints
 from tracr.certificate.trials.trial import parts_of, trials
@@ -161,27 +161,9 @@ def test_mutants_of_an_interval(tmp_path: Path) -> None:
 # Formats of 16 bits
 
 
-def in_bfloat16(weights: Any, ids: NDArray[Any]) -> NDArray[np.float64]:
-    """Logits with every stored number rounded to bfloat16, and sums in float32."""
-    cast = ARITHMETICS["bfloat16"].cast
-
-    def stored(array: NDArray[Any]) -> NDArray[np.float32]:
-        return cast(array).astype(np.float32)
-
-    w = {name: stored(array) for name, array in weights.items()}
-    x = stored(w["embed.W_E"][ids] + w["pos_embed.W_pos"][: ids.shape[1]])
-    for layer in range(len({name.split(".")[1] for name in w if name.startswith("blocks.")})):
-        a, m = (f"blocks.{layer}.{part}." for part in ("attn", "mlp"))
-        out = np.zeros_like(x)
-        for h in range(len(w[a + "W_Q"])):
-            q, k, v = (stored(x @ w[f"{a}W_{one}"][h] + w[f"{a}b_{one}"][h]) for one in "QKV")
-            scores = stored(q @ k.transpose(0, 2, 1))
-            e = np.exp(scores - scores.max(-1, keepdims=True))
-            out += stored(stored(e / e.sum(-1, keepdims=True)) @ v) @ w[a + "W_O"][h]
-        x = stored(x + stored(out + w[a + "b_O"]))
-        hidden = stored(np.maximum(x @ w[m + "W_in"] + w[m + "b_in"], 0))
-        x = stored(x + stored(hidden @ w[m + "W_out"] + w[m + "b_out"]))
-    return np.asarray(x @ w["unembed.W_U"], np.float64)
+def in_bfloat16(array: NDArray[Any]) -> NDArray[np.float32]:
+    """The nearest numbers in bfloat16."""
+    return ARITHMETICS["bfloat16"].cast(array).astype(np.float32)
 
 
 @pytest.mark.parametrize("name", ["hist", *slow(["reverse"])])
@@ -195,7 +177,7 @@ def test_no_harmful_mutant_is_accepted_in_bfloat16(name: str) -> None:
     def wrong(weights: Any) -> bool:
         with np.errstate(all="ignore"):
             for ids, length, wanted in every.cases:
-                logits = in_bfloat16(weights, ids)[:, 1 : length + 1]
+                logits = stored_network(weights, ids, in_bfloat16)[:, 1 : length + 1]
                 for output, codes in zip(model.outputs, wanted, strict=True):
                     if not np.isfinite(logits).all() or (output.codes(logits) != codes).any():
                         return True

@@ -54,6 +54,27 @@ class Certificate:
         """What is proved, in one paragraph; empty if the model was rejected."""
         return self.verdict.theorem
 
+    def covers(self, exported: Any) -> bool:
+        """Whether an export holds the weights that were accepted: the same names, shapes and numbers, in the format.
+
+        `exported` is what `to_torch` or `to_jax` gave (the module, or the dict of parameters), a dict of arrays, or the
+        path of an `.onnx` or `.safetensors` file. The theorem then holds for every execution of the network with these
+        weights that conforms to the arithmetic. That the export's code or graph is this network is not proved. A
+        Hugging Face checkpoint has layer norms, for which there are no rules: it is refused with a `CertificateError`.
+
+        >>> import tracr
+        >>> from tracr.rasp import rasp
+        >>> model = tracr.compile(rasp.tokens, "ab", 3)
+        >>> weights = dict(model.cast("float32").named())
+        >>> certificate = model.certify()
+        >>> certificate.covers(weights), certificate.covers({**weights, "embed.W_E": weights["embed.W_E"] * 2})
+        (True, False)
+        """
+        from tracr.certificate.exports import exported_sha256
+
+        digest = exported_sha256(exported, self.verdict.arithmetic)
+        return self.accepted and digest == self.verdict.weights_sha256
+
     def __bool__(self) -> bool:
         return self.accepted
 
@@ -81,7 +102,8 @@ class Certificate:
             return f"{self.headline}\nNo proof was found. This does not mean that the model is wrong."
         verdict = self.verdict
         lines = [self.headline, verdict.theorem, *(f"assuming: {one}" for one in verdict.assumptions)]
-        return "\n".join([*lines, *(f"sha256 {name}: {digest}" for name, digest in verdict.sha256.items())])
+        lines += [f"sha256 {name}: {digest}" for name, digest in verdict.sha256.items()]
+        return "\n".join([*lines, f"sha256 of the weights in {verdict.arithmetic}: {verdict.weights_sha256}"])
 
     def _repr_html_(self) -> str:
         title, *lines = str(self).split("\n")

@@ -21,7 +21,7 @@ from tracr_check import ARITHMETICS, Verdict, check_folder
 __all__ = ["CERTIFICATE", "HINTS_VERSION", "certificate_of", "certify", "keep", "shown_certificate"]
 
 CERTIFICATE = "certificate.json"
-HINTS_VERSION = 1
+HINTS_VERSION = 2
 SHOWN_PARAMETERS = 300_000  # larger models are not checked only to show the verdict
 KEPT = "_certificate"  # in the model's __dict__, as `cached_property` does: copies with other weights do not have it
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from tracr import arguments
 from tracr.certificate.certificate import Certificate
 from tracr.certificate.certifying import CERTIFICATE, certificate_of, certify, keep
+from tracr.certificate.exports import exported_sha256
 from tracr.errors import CertificateError, FormatError
 from tracr.saving.folders import read_file
 from tracr.saving.json_reader import Reader, parse
 from tracr.saving.models import CONTENT, save_files
-from tracr_check import Verdict
+from tracr_check import ARITHMETICS, Verdict
 
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
@@ -55,7 +56,7 @@ def save_with(certificate: Certificate, folder: str | Path, overwrite: bool) -> 
 def certificate_files(certificate: Certificate) -> dict[str, bytes]:
     """The two files of a certificate."""
     verdict = certificate.as_json()
-    del verdict["recorded"]
+    del verdict["recorded"], verdict["weights_sha256"]  # the second follows from the weights
     verdict["sha256"] = {**certificate.verdict.sha256, CERTIFICATE: _digest(certificate.hints)}
     return {CERTIFICATE: certificate.hints, VERDICT: json.dumps(verdict, indent=2).encode("ascii") + b"\n"}
 
@@ -73,13 +74,20 @@ def read_certificate(model: DesignedModel, folder: Path) -> None:
         reason=given["reason"].text(),
         place=given["place"].text(),
         assumptions=tuple(place.text() for place in given["assumptions"].items()),
-        arithmetic=given["arithmetic"].text(),
+        arithmetic=_arithmetic(given["arithmetic"]),
         padded=given["padded"].boolean(),
         lengths=_lengths(given["lengths"]),
         sha256={name: digests[name] for name in CONTENT},
         theorem=given["theorem"].text(),
+        weights_sha256=exported_sha256(dict(model.parameters.named()), _arithmetic(given["arithmetic"])),
     )
     keep(model, Certificate(verdict, hints, model, recorded=True))
+
+
+def _arithmetic(place: Reader) -> str:
+    if place.text() not in ARITHMETICS:
+        place.fail("is the name of no arithmetic")
+    return place.text()
 
 
 def _lengths(place: Reader) -> tuple[int, int]:

@@ -26,16 +26,16 @@ class Undefined(Exception):
 
 
 def read_value(data: Any) -> Any:
-    """A value of `model.json`; one that is neither a number, a string, None nor a fraction is its JSON text."""
+    """A value of `model.json`; one that is neither a number, a string nor None is its JSON text, a fraction too."""
     if isinstance(data, dict):
         ((kind, inner),) = data.items()
-        return Fraction(*inner) if kind == "fraction" else (kind, json.dumps(inner))
+        return int(inner, 16) if kind == "int" else (kind, json.dumps(inner))
     return data
 
 
 def number_of(value: Any) -> Fraction | None:
     """A number as a fraction; None for anything else."""
-    return Fraction(value) if isinstance(value, int | float | Fraction) else None
+    return Fraction(value) if isinstance(value, int | float) else None
 
 
 def _near(a: Fraction, b: Fraction) -> bool:

@@ -1,0 +1,56 @@
+"""The digest of the weights of an export: a module, parameters, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.errors import CertificateError, InputError
+from tracr.extras import need
+from tracr.saving.folders import read_file
+from tracr_check import ARITHMETICS
+from tracr_check.files import LARGEST, WEIGHTS, numbers_sha256, parse_tensors
+from tracr_check.verdict import Rejected
+
+__all__ = ["exported_sha256"]
+
+CHECKPOINT = "a Hugging Face checkpoint is another network: it has layer norms, for which the checker has no rules"
+OF_THE_MODEL = "the certificate in its card is that of the compiled model, before layer norms were added"
+
+
+def exported_sha256(exported: Any, arithmetic: str) -> str:
+    """The digest of the weights of an export, cast to the format of an arithmetic; see `Certificate.covers`."""
+    cast = ARITHMETICS[arithmetic].cast
+    with np.errstate(over="ignore"):
+        return numbers_sha256({name: cast(array) for name, array in _arrays(exported).items()})
+
+
+def _arrays(exported: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of an export, by name."""
+    if isinstance(exported, str | Path):
+        return _file_arrays(Path(exported))
+    if hasattr(exported, "config") and hasattr(exported, "save_pretrained"):
+        raise CertificateError(CHECKPOINT, hint=OF_THE_MODEL)
+    if hasattr(exported, "state_dict"):
+        return {name: tensor.detach().cpu().double().numpy() for name, tensor in exported.state_dict().items()}
+    if isinstance(exported, Mapping):
+        return {str(name): np.asarray(array, np.float64) for name, array in exported.items()}
+    raise InputError(f"{type(exported).__name__} is no export", hint="pass a module, a dict of arrays, or a file")
+
+
+def _file_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    if path.is_dir() or path.name == "model.safetensors":
+        raise CertificateError(CHECKPOINT, hint=OF_THE_MODEL)
+    if path.suffix == ".onnx":
+        onnx = need("onnx", "onnx")
+        graph = onnx.load_model_from_string(read_file(path, LARGEST[WEIGHTS])).graph
+        found = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
+        return {name: array for name, array in found.items() if array.dtype.kind == "f"}  # the others are sizes
+    try:
+        return parse_tensors(read_file(path, LARGEST[WEIGHTS]), path.name)
+    except (Rejected, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}", hint="pass an .onnx or a .safetensors file") from None

@@ -1,0 +1,61 @@
+"""Models that are wrong in places where a rule might not look: every one is rejected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tracr
+from tests.certificate.check_cases import Exhaustive, Parsed, example, stored_network
+from tests.certificate.hostile_models import ALTERED, Altered, flushed, pad_overflows
+from tracr.rasp import rasp
+from tracr.rasp.programs import EXAMPLES
+
+SUMMED = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("before")
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_altered_models_are_wrong_and_rejected(what: str) -> None:
+    """Each of them gives a wrong answer, or none, on some input."""
+    model = example("reverse", 2, 3)
+    altered = Altered(Parsed(model))
+    assert altered.reason() == ""
+    ALTERED[what](altered)
+    assert Exhaustive(model).wrong(altered.weights)
+    assert altered.reason()
+
+
+def test_pad_that_overflows_under_a_causal_mask_is_rejected() -> None:
+    """Tokens do not see PAD, but a number that is not finite there reaches them."""
+    model = tracr.compile(SUMMED, "abc", 3, causal=True)
+    altered = Altered(Parsed(model))
+    assert altered.reason() == ""
+    pad_overflows(altered)
+    assert Exhaustive(model).wrong(altered.weights)
+    assert "too large" in altered.reason()
+
+
+def test_numbers_that_may_be_flushed_are_rejected() -> None:
+    """Right in float32; wrong in float16 if results below 2^-14 are replaced by 0, which its arithmetic allows."""
+    model = tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="float16")
+    altered = Altered(Parsed(model))
+    assert altered.reason("float16") == ""
+    flushed(altered)
+    assert not Exhaustive(model).wrong(altered.weights)
+    assert altered.reason() == ""
+    ids = model.encode("cba")
+    kept, lost = (stored_network(altered.weights, ids, stored) for stored in (in_float16, in_flushed_float16))
+    assert model.outputs[0].codes(kept[:, 1:]).tolist() != model.outputs[0].codes(lost[:, 1:]).tolist()
+    assert altered.reason("float16")
+
+
+def in_float16(array: NDArray[Any]) -> NDArray[np.float32]:
+    return array.astype(np.float16).astype(np.float32)
+
+
+def in_flushed_float16(array: NDArray[Any]) -> NDArray[np.float32]:
+    """Numbers that are not normal in float16 are 0."""
+    return np.where(np.abs(array) < 2.0**-14, 0, in_float16(array)).astype(np.float32)
