@@ -29,7 +29,6 @@ from tracr.lab.features.feature_rows import columns_beside
 from tracr.lab.rows import KEY
 from tracr.lab.selecting import named_case
 from tracr.lab.subject_cache import weights_digest
-from tracr.lab.subjects import Subject
 from tracr.lab.track import FEATURES
 from tracr.workers import Workers, over_processes
 
@@ -83,11 +82,9 @@ class Specimen:
     seed: int
 
     def examined(self) -> tuple[Examination, Examination]:
-        """The subject, and the control: the compiled model on the same inputs."""
-        found = subject(self.case, "superposed", seed=self.seed, ratio=self.ratio)
-        main = Examination(found, CONDITIONS.pairs, self.seed)
-        plain = Subject(found.case, "compiled", self.seed, {}, found.case.model)
-        return main, Examination(plain, CONDITIONS.pairs, self.seed, main.flips)
+        """The subject, and the control."""
+        main = Examination(subject(self.case, "superposed", seed=self.seed, ratio=self.ratio), CONDITIONS.pairs, self.seed)
+        return main, main.control()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ direction to clear the feature. The rest of the model runs on, and the answer mu
 nothing scores 0.
 
 At the place "pre" answers of all tokens count. Later a head has already copied the feature, so that only the answer at
-the token itself counts.
+the token itself counts; at "post" only what neurons compute is still read. Answers that no input has are left out: the
+model cannot say them.
 """
 
 from __future__ import annotations
@@ -61,12 +62,15 @@ def drawn_flips(subject: Any, data: FeatureData, truth: FeatureTruth, pairs: int
     """
     case = feature_case_of(subject)
     rng = np.random.default_rng([seed, 3])
-    flags = case.program.flags(data.inputs)
+    flags, hits = case.program.flags(data.inputs), case.program.hits
     usual = flags["hits"] @ case.program.importance
     parts = []
-    for feature in sorted(rng.permutation(len(truth.names))[:MOST].tolist()):
+    values = case.model.outputs[0].domain.numbers  # type: ignore[union-attr]
+    read = [number for number, name in enumerate(truth.names) if case.dials.place != "post" or _split(name)[0] == hits]
+    for feature in sorted(rng.permutation(read)[:MOST].tolist()):
         answers = _flipped(case, flags, truth.names[feature])
-        changes = np.flatnonzero((answers[0] != usual).ravel())
+        said = np.isin(answers[0], values) & np.isin(_next(answers[1], usual), values)
+        changes = np.flatnonzero(((answers[0] != usual) & said).ravel())
         fires = truth.fires[changes, feature]
         halves = [rng.permutation(changes[fires == state])[: -(-pairs // 2)] for state in (True, False)]
         rows = np.concatenate(halves)
@@ -116,6 +120,11 @@ def _answers(answers: tuple[Array, Array], usual: Array, rows: Array) -> Array:
     inside = at + 1 < length
     found[inside, at[inside] + 1] = answers[1][number[inside], at[inside] + 1]
     return found
+
+
+def _next(answers: Array, usual: Array) -> Array:
+    """The answers at the next token; at the last token, as usual."""
+    return np.concatenate([answers[:, 1:], usual[:, -1:]], axis=1)
 
 
 def _coded(case: FeatureCase, answers: Array) -> Array:

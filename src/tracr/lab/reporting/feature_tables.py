@@ -63,8 +63,8 @@ def beside_table(table: TrackTable) -> ReportTable:
             rows.append((realisation, method, score, mean_of(cell, score), *others, lead))
     return ReportTable(
         "beside",
-        "Each score on the same subjects: of the method; of the method on the compiled model, where features are "
-        "orthogonal (control); of as many random atoms (null); of a reference that is told where features fire "
+        "Each score on the same subjects: of the method; of the method on the model in its own dimensions, where features "
+        "are orthogonal (control); of as many random atoms (null); of a reference that is told where features fire "
         "(ceiling). The last column is the mean difference to the null.",
         ("realisation", "method", "score", "method's", *OTHERS, "method's minus null"),
         tuple(rows),
