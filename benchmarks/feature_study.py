@@ -4,8 +4,9 @@
     python benchmarks/feature_study.py full OUT --jobs 16   # for one GPU: 20 programs, 10,800 rows
 
 All SAEs of one kind and width, on all programs, densities and seeds of a group, train in one program on the device;
-scores are computed by processes. A stopped run continues. Every row is that of `tracr lab run --track features` with the
-same settings, so that `tracr lab report OUT` makes tables and the page. Needs the extras `jax` and `sweep`.
+scores are computed by processes. A stopped run continues. Rows have the columns and settings of those of
+`tracr lab run --track features`, so that `tracr lab report OUT` makes tables and the page. Needs the extras `jax` and
+`sweep`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,16 @@ class Grid:
 
 GRIDS = {
     "small": Grid(
-        3, 24, 128, (0.01, 0.03), (2.0, 4.0), (1.0, 2.0), {"l1": (0.4,), "topk": (2,), "jumprelu": (0.2,)}, (0,), 600, 16
+        3,
+        24,
+        128,
+        (0.01, 0.03),
+        (2.0, 4.0),
+        (1.0, 2.0),
+        {"l1": (0.4,), "topk": (2,), "jumprelu": (0.2,)},
+        (0,),
+        600,
+        16,
     ),
     "full": Grid(
         20,
@@ -83,7 +93,9 @@ class Specimen:
 
     def examined(self) -> tuple[Examination, Examination]:
         """The subject, and the control."""
-        main = Examination(subject(self.case, "superposed", seed=self.seed, ratio=self.ratio), CONDITIONS.pairs, self.seed)
+        main = Examination(
+            subject(self.case, "superposed", seed=self.seed, ratio=self.ratio), CONDITIONS.pairs, self.seed
+        )
         return main, main.control()
 
 
@@ -169,9 +181,7 @@ def trained(grid: Grid, specimens: Sequence[Specimen], workers: Workers) -> dict
         seconds = (time.perf_counter() - start) / (2 * len(specimens) * len(values))
         for place, one in enumerate(specimens):
             for number, given in enumerate(settings):
-                found[one].append(
-                    Trained(f"sae-{kind}", given, main[place][number], control[place][number], seconds)
-                )
+                found[one].append(Trained(f"sae-{kind}", given, main[place][number], control[place][number], seconds))
         print(f"  {kind}, width {width:g}: {2 * len(specimens) * len(values)} coders, {seconds:.2f} s each", flush=True)
     return found
 
@@ -202,7 +212,9 @@ def run(grid: Grid, folder: Path, jobs: int) -> Path:
 
     specimens = specimens_of(grid)
     first = named_case(specimens[0].case)  # a compiler that makes other weights makes other subjects
-    store = Store(folder, asdict(CONDITIONS), {first.name: weights_digest(first.model.parameters)}, FEATURES.columns, KEY)
+    store = Store(
+        folder, asdict(CONDITIONS), {first.name: weights_digest(first.model.parameters)}, FEATURES.columns, KEY
+    )
     device = str(jax.default_backend())
     with over_processes(jobs) as workers:
         for ratio in grid.ratios:

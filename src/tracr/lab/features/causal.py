@@ -68,13 +68,13 @@ def drawn_flips(subject: Any, data: FeatureData, truth: FeatureTruth, pairs: int
     values = case.model.outputs[0].domain.numbers  # type: ignore[union-attr]
     read = [number for number, name in enumerate(truth.names) if case.dials.place != "post" or _split(name)[0] == hits]
     for feature in sorted(rng.permutation(read)[:MOST].tolist()):
-        answers = _flipped(case, flags, truth.names[feature])
-        said = np.isin(answers[0], values) & np.isin(_next(answers[1], usual), values)
-        changes = np.flatnonzero(((answers[0] != usual) & said).ravel())
+        flipped = _flipped(case, flags, truth.names[feature])
+        said = np.isin(flipped[0], values) & np.isin(_next(flipped[1], usual), values)
+        changes = np.flatnonzero(((flipped[0] != usual) & said).ravel())
         fires = truth.fires[changes, feature]
         halves = [rng.permutation(changes[fires == state])[: -(-pairs // 2)] for state in (True, False)]
         rows = np.concatenate(halves)
-        parts.append((np.full(len(rows), feature), rows, ~truth.fires[rows, feature], _answers(answers, usual, rows)))
+        parts.append((np.full(len(rows), feature), rows, ~truth.fires[rows, feature], _answers(flipped, usual, rows)))
     feature, rows, on, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
     at = rows % case.length
     here = np.arange(case.length) == at[:, None]
@@ -115,7 +115,7 @@ def _answers(answers: tuple[Array, Array], usual: Array, rows: Array) -> Array:
     """The answers [intervention, token]: as usual, but for the token of the flip and the next one."""
     length = usual.shape[1]
     number, at = rows // length, rows % length
-    found = usual[number].copy()
+    found: Array = usual[number].copy()
     found[np.arange(len(rows)), at] = answers[0][number, at]
     inside = at + 1 < length
     found[inside, at[inside] + 1] = answers[1][number[inside], at[inside] + 1]
@@ -130,7 +130,7 @@ def _next(answers: Array, usual: Array) -> Array:
 def _coded(case: FeatureCase, answers: Array) -> Array:
     """Answers as codes of the output's values."""
     values = case.model.outputs[0].domain.numbers  # type: ignore[union-attr]
-    return np.searchsorted(values, answers)
+    return np.asarray(np.searchsorted(values, answers))
 
 
 def causal_recovery(

@@ -19,8 +19,8 @@ def drawn_sets(
     Every feature fires with the probability `density`. With the probability √correlation it copies a coin of its block,
     which has the same probability; otherwise it has a coin of its own. Two features of one block then have the
     correlation c: the covariance is c p (1 - p), for both copy the coin with the probability c. Features of different
-    blocks are independent. A feature that no token has, or that is a weighted sum of earlier ones on all tokens, is given
-    to more tokens, drawn at random: the compiler would not store it.
+    blocks are independent. A feature that no token has, or that is a weighted sum of earlier ones on all tokens, is
+    given to more tokens, drawn at random: the compiler would not store it.
 
     >>> found = drawn_sets(20_000, 8, 0.1, 0.5, np.random.default_rng(0))
     >>> np.corrcoef(found.T)[0, [1, 3, 4]].round(1).tolist(), found.mean().round(2).item()

@@ -54,7 +54,7 @@ class FlagProgram:
     @property
     def features(self) -> int:
         """The number of features of a token."""
-        return self.sets.shape[1]
+        return int(self.sets.shape[1])
 
     @property
     def hits(self) -> str:
@@ -73,7 +73,8 @@ class FlagProgram:
             rasp.numerical(self._hit(own[i], before[partner])).named(f"{self.hits}{i}")
             for i, partner in enumerate(self.partner.tolist())
         ]
-        return _weighted_sum(list(zip(hits, self.importance.tolist(), strict=True))).named("answer")
+        found: rasp.SOp = _weighted_sum(list(zip(hits, self.importance.tolist(), strict=True))).named("answer")
+        return found
 
     def _hit(self, own: rasp.SOp, before: rasp.SOp) -> rasp.SOp:
         """A computed flag: whether the signed sum of two flags is the largest it can be."""

@@ -2,12 +2,13 @@
 
 Token t holds x_t = Σ v_i over its features i. A head writes the stream of the token before, turned by a rotation Q: the
 feature before_i has the direction v_i Q, whatever the number of dimensions. A hit is read by one vector r_i: with
-z = r_i · (x_own + x_before Q) + bias, neurons answer 0 if z <= 7/16 and 1 if z >= 9/16 (`stepping.py`). There is no loss
-if this is right for every own token and every token before. z is a sum of two parts, one for each token, so that the
-extremes over all pairs of tokens are sums of extremes over tokens: `worst` is exact, not a sample.
+z = r_i · (x_own + x_before Q) + bias, neurons answer 0 if z <= 7/16 and 1 if z >= 9/16 (`stepping.py`). There is no
+loss if this is right for every own token and every token before. z is a sum of two parts, one for each token, so that
+the extremes over all pairs of tokens are sums of extremes over tokens: `worst` is exact, not a sample.
 
-V and R are found by gradient steps (Adam) on the excess of each part's error over `SLACK`, for the sets of features that
-tokens have and a few more; errors of a feature count by its importance. Sides that cannot hurt are free: where the own flag already says "no", a lower z does no harm.
+V and R are found by gradient steps (Adam) on the excess of each part's error over `SLACK`, for the sets of features
+that tokens have and a few more; errors of a feature count by its importance. Sides that cannot hurt are free: where the
+own flag already says "no", a lower z does no harm.
 """
 
 from __future__ import annotations
@@ -73,9 +74,7 @@ def pack(program: FlagProgram, dim: int, seed: int) -> Packing:
     return Packing(directions, turn, reads, *_Sides(program, program.sets).worst(directions, turn, reads))
 
 
-def _trained_on(
-    sets: NDArray[np.bool_], rng: np.random.Generator
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _trained_on(sets: NDArray[np.bool_], rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The different sets that tokens have; and each with a random feature more, and every feature alone.
 
     The latter keep features apart that no token has together: one of them may be set by an intervention.
@@ -124,8 +123,11 @@ class _Sides:
         # the first position has no token before: all flags are 0 there, and nothing is added
         parts = parts[0], np.concatenate([parts[1], np.zeros((1, parts[1].shape[1]))])
         needed[1] = np.concatenate([needed[1], np.full((1, needed[1].shape[1]), self.nothing_before)])
-        high = [[_extreme(part, there == side, np.max) for side in (False, True)] for part, there in zip(parts, needed)]
-        low = [_extreme(part, there, np.min) for part, there in zip(parts, needed)]
+        high = [
+            [_extreme(part, there == side, np.max) for side in (False, True)]
+            for part, there in zip(parts, needed, strict=True)
+        ]
+        low = [_extreme(part, there, np.min) for part, there in zip(parts, needed, strict=True)]
         highest = np.max([high[0][a] + high[1][b] for a, b in ((0, 0), (0, 1), (1, 0))], axis=0)
         return highest + self.bias, low[0] + low[1] + self.bias
 

@@ -18,7 +18,16 @@ from tracr.lab.variables.network import StreamNetwork, stream_network
 from tracr.runtime.forward import forward
 from tracr.values import Value
 
-__all__ = ["HELD_OUT", "TRAINING", "FeatureData", "FeatureTruth", "feature_case_of", "feature_data", "feature_truth", "names_at"]
+__all__ = [
+    "HELD_OUT",
+    "TRAINING",
+    "FeatureData",
+    "FeatureTruth",
+    "feature_case_of",
+    "feature_data",
+    "feature_truth",
+    "names_at",
+]
 
 Array = NDArray[Any]
 Inputs = list[list[Value]]

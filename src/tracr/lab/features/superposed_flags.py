@@ -96,7 +96,5 @@ def _measured(model: DesignedModel, projection: Projection, seed: int, inputs: l
     network = stepped(task.network)
     made = compressed_model(model, network, projection, Training("flags", seed))
     output, layers, floor = measured_losses(made, task, network)
-    training = replace(
-        made.training, loss=output + layers, output_loss=output, layer_loss=layers, compiled_loss=floor
-    )
+    training = replace(made.training, loss=output + layers, output_loss=output, layer_loss=layers, compiled_loss=floor)
     return replace(made, training=training)
