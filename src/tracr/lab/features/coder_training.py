@@ -30,8 +30,8 @@ __all__ = ["CoderRecipe", "train_coders"]
 
 Array = Any  # of JAX
 Tree = dict[str, Array]
-BAND = 0.1
-START = 0.1  # the first threshold of jumprelu
+BAND = 0.5
+START = 0.3  # the first threshold of jumprelu
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.lab.features.drawing import drawn_sets
-from tracr.lab.features.relations import RELATIONS, Relation
+from tracr.lab.features.relations import RELATIONS, FlagRelation
 from tracr.rasp import rasp
 
 __all__ = ["FlagProgram", "drawn_program"]
@@ -49,7 +49,7 @@ class FlagProgram:
     sets: NDArray[np.bool_]
     partner: NDArray[np.intp]
     importance: NDArray[np.intp]
-    relation: Relation
+    relation: FlagRelation
 
     @property
     def features(self) -> int:
