@@ -4,8 +4,9 @@
     python benchmarks/feature_study.py full OUT --jobs 16   # for one GPU: 20 programs, 10,800 rows
 
 All SAEs of one kind and width, on all programs, densities and seeds of a group, train in one program on the device;
-scores are computed by processes. A stopped run continues. Every row is that of `tracr lab run --track features` with the
-same settings, so that `tracr lab report OUT` makes tables and the page. Needs the extras `jax` and `sweep`.
+scores are computed by processes. A stopped run continues. Rows have the columns and settings of those of
+`tracr lab run --track features`, so that `tracr lab report OUT` makes tables and the page. Needs the extras `jax` and
+`sweep`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from tracr.lab.features.feature_rows import columns_beside
 from tracr.lab.rows import KEY
 from tracr.lab.selecting import named_case
 from tracr.lab.subject_cache import weights_digest
-from tracr.lab.subjects import Subject
 from tracr.lab.track import FEATURES
 from tracr.workers import Workers, over_processes
 
@@ -56,7 +56,16 @@ class Grid:
 
 GRIDS = {
     "small": Grid(
-        3, 24, 128, (0.01, 0.03), (2.0, 4.0), (1.0, 2.0), {"l1": (0.4,), "topk": (2,), "jumprelu": (0.2,)}, (0,), 600, 16
+        3,
+        24,
+        128,
+        (0.01, 0.03),
+        (4.0,),
+        (1.0, 2.0),
+        {"l1": (0.4,), "topk": (2,), "jumprelu": (0.05,)},
+        (0,),
+        600,
+        16,
     ),
     "full": Grid(
         20,
@@ -65,7 +74,7 @@ GRIDS = {
         (0.003, 0.01, 0.03),
         (2.0, 4.0, 8.0),
         (0.5, 1.0, 2.0, 4.0),
-        {"l1": (0.2, 0.4, 0.8), "topk": (1, 2, 4), "jumprelu": (0.1, 0.2, 0.4)},
+        {"l1": (0.2, 0.4, 0.8), "topk": (1, 2, 4), "jumprelu": (0.02, 0.05, 0.2)},
         (0, 1, 2, 3),
         4_000,
         40,
@@ -83,11 +92,11 @@ class Specimen:
     seed: int
 
     def examined(self) -> tuple[Examination, Examination]:
-        """The subject, and the control: the compiled model on the same inputs."""
-        found = subject(self.case, "superposed", seed=self.seed, ratio=self.ratio)
-        main = Examination(found, CONDITIONS.pairs, self.seed)
-        plain = Subject(found.case, "compiled", self.seed, {}, found.case.model)
-        return main, Examination(plain, CONDITIONS.pairs, self.seed, main.flips)
+        """The subject, and the control."""
+        main = Examination(
+            subject(self.case, "superposed", seed=self.seed, ratio=self.ratio), CONDITIONS.pairs, self.seed
+        )
+        return main, main.control()
 
 
 @dataclass(frozen=True)
@@ -172,9 +181,7 @@ def trained(grid: Grid, specimens: Sequence[Specimen], workers: Workers) -> dict
         seconds = (time.perf_counter() - start) / (2 * len(specimens) * len(values))
         for place, one in enumerate(specimens):
             for number, given in enumerate(settings):
-                found[one].append(
-                    Trained(f"sae-{kind}", given, main[place][number], control[place][number], seconds)
-                )
+                found[one].append(Trained(f"sae-{kind}", given, main[place][number], control[place][number], seconds))
         print(f"  {kind}, width {width:g}: {2 * len(specimens) * len(values)} coders, {seconds:.2f} s each", flush=True)
     return found
 
@@ -205,7 +212,9 @@ def run(grid: Grid, folder: Path, jobs: int) -> Path:
 
     specimens = specimens_of(grid)
     first = named_case(specimens[0].case)  # a compiler that makes other weights makes other subjects
-    store = Store(folder, asdict(CONDITIONS), {first.name: weights_digest(first.model.parameters)}, FEATURES.columns, KEY)
+    store = Store(
+        folder, asdict(CONDITIONS), {first.name: weights_digest(first.model.parameters)}, FEATURES.columns, KEY
+    )
     device = str(jax.default_backend())
     with over_processes(jobs) as workers:
         for ratio in grid.ratios:

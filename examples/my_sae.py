@@ -33,7 +33,8 @@ def main() -> None:
     examination = Examination(subject, pairs=16, seed=0)
     mine = examination.score(my_sae(subject, examination.training))
     for name, scores in {"mine": mine, "null": examination.null(mine.atoms), "ceiling": examination.ceiling}.items():
-        print(f"{name:8} F1 {scores.f1:.2f}, cosine {scores.cosine:.2f}, firing {scores.firing:.2f}, causal {scores.causal:.2f}")
+        shown = ", ".join(f"{score} {getattr(scores, score):.2f}" for score in ("f1", "cosine", "firing", "causal"))
+        print(f"{name:8} {shown}")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ TELLING = {
     ],
     "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
     "my_method": ["mine    EdgeScores(auroc=1.0", "random  EdgeScores(auroc=0."],
-    "my_sae": ["mine", "null", "ceiling"],
+    "my_sae": ["mine     f1 0.7", "null     f1 0.0", "ceiling  f1 1.00"],
     "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
 }
 NEEDS = {

@@ -142,9 +142,7 @@ def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedM
     for name, array in expected.items():
         wanted = _shape(name, array.shape, arrays)
         if arrays[name].shape != wanted or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
-            raise FormatError(
-                f"{name} is not a finite float64 array of shape {wanted}", hint="save the model again"
-            )
+            raise FormatError(f"{name} is not a finite float64 array of shape {wanted}", hint="save the model again")
     w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
     size = len(fields(LayerParameters))
     layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))

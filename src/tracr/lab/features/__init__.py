@@ -1,15 +1,21 @@
 """The track "features": which features does the residual stream hold? Dictionaries, scored on known features.
 
 feature_case.py      `FeatureCase`: a program with independent features, drawn from dials
-relations.py, drawing.py, flag_program.py   its flags, their draws, and the program
-packing.py, stepping.py, superposed_flags.py   its model in fewer dimensions, and what that loses
+relations.py, drawing.py, flag_program.py
+                     its flags, their draws, and the program
+packing.py, stepping.py, superposed_flags.py
+                     its model in fewer dimensions, and what that loses
 questions.py         activations for methods, and the truth; found.py, `FoundDictionary`: their answers
-matching.py, scoring.py, causal.py   the scores
-examination.py       a subject with all this; feature_rows.py, rows of the table, beside the control, the null and the ceiling
+matching.py, scoring.py, causal.py
+                     the scores
+examination.py       a subject with all this; feature_rows.py, rows of the table, beside control, null and ceiling
 registry.py          the methods:
-sparse_autoencoders.py, transcoder.py   trained coders (coder.py; coder_training.py, in JAX)
-ica.py, nmf.py, pca.py, dictionary.py   decompositions
-null_atoms.py, references.py   null methods; what the truth scores
+sparse_autoencoders.py, transcoder.py
+                     trained coders (coder.py; coder_training.py, in JAX)
+ica.py, nmf.py, pca.py, dictionary.py
+                     decompositions
+null_atoms.py, references.py
+                     null methods; what the truth scores
 """
 
 from __future__ import annotations

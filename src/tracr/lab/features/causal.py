@@ -7,7 +7,8 @@ direction to clear the feature. The rest of the model runs on, and the answer mu
 nothing scores 0.
 
 At the place "pre" answers of all tokens count. Later a head has already copied the feature, so that only the answer at
-the token itself counts.
+the token itself counts; at "post" only what neurons compute is still read. Answers that no input has are left out: the
+model cannot say them.
 """
 
 from __future__ import annotations
@@ -61,16 +62,19 @@ def drawn_flips(subject: Any, data: FeatureData, truth: FeatureTruth, pairs: int
     """
     case = feature_case_of(subject)
     rng = np.random.default_rng([seed, 3])
-    flags = case.program.flags(data.inputs)
+    flags, hits = case.program.flags(data.inputs), case.program.hits
     usual = flags["hits"] @ case.program.importance
     parts = []
-    for feature in sorted(rng.permutation(len(truth.names))[:MOST].tolist()):
-        answers = _flipped(case, flags, truth.names[feature])
-        changes = np.flatnonzero((answers[0] != usual).ravel())
+    values = case.model.outputs[0].domain.numbers  # type: ignore[union-attr]
+    read = [number for number, name in enumerate(truth.names) if case.dials.place != "post" or _split(name)[0] == hits]
+    for feature in sorted(rng.permutation(read)[:MOST].tolist()):
+        flipped = _flipped(case, flags, truth.names[feature])
+        said = np.isin(flipped[0], values) & np.isin(_next(flipped[1], usual), values)
+        changes = np.flatnonzero(((flipped[0] != usual) & said).ravel())
         fires = truth.fires[changes, feature]
         halves = [rng.permutation(changes[fires == state])[: -(-pairs // 2)] for state in (True, False)]
         rows = np.concatenate(halves)
-        parts.append((np.full(len(rows), feature), rows, ~truth.fires[rows, feature], _answers(answers, usual, rows)))
+        parts.append((np.full(len(rows), feature), rows, ~truth.fires[rows, feature], _answers(flipped, usual, rows)))
     feature, rows, on, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
     at = rows % case.length
     here = np.arange(case.length) == at[:, None]
@@ -111,17 +115,22 @@ def _answers(answers: tuple[Array, Array], usual: Array, rows: Array) -> Array:
     """The answers [intervention, token]: as usual, but for the token of the flip and the next one."""
     length = usual.shape[1]
     number, at = rows // length, rows % length
-    found = usual[number].copy()
+    found: Array = usual[number].copy()
     found[np.arange(len(rows)), at] = answers[0][number, at]
     inside = at + 1 < length
     found[inside, at[inside] + 1] = answers[1][number[inside], at[inside] + 1]
     return found
 
 
+def _next(answers: Array, usual: Array) -> Array:
+    """The answers at the next token; at the last token, as usual."""
+    return np.concatenate([answers[:, 1:], usual[:, -1:]], axis=1)
+
+
 def _coded(case: FeatureCase, answers: Array) -> Array:
     """Answers as codes of the output's values."""
     values = case.model.outputs[0].domain.numbers  # type: ignore[union-attr]
-    return np.searchsorted(values, answers)
+    return np.asarray(np.searchsorted(values, answers))
 
 
 def causal_recovery(

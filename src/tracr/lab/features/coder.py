@@ -1,10 +1,10 @@
 """A trained sparse coder (an SAE or a transcoder) in numpy: how its codes are computed.
 
-    z = (x - b_in) W_enc + b_enc
-    l1        code = relu(z)
-    topk      code = relu(z) where z is among the k largest of its token, else 0
-    jumprelu  code = z where z > threshold, else 0
-    output    code W_dec + b_dec
+z = (x - b_in) W_enc + b_enc
+l1        code = relu(z)
+topk      code = relu(z) where z is among the k largest of its token, else 0
+jumprelu  code = z where z > threshold, else 0
+output    code W_dec + b_dec
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ __all__ = ["CoderRecipe", "train_coders"]
 
 Array = Any  # of JAX
 Tree = dict[str, Array]
-BAND = 0.1
-START = 0.1  # the first threshold of jumprelu
+BAND = 0.5
+START = 0.3  # the first threshold of jumprelu
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ def _unscaled(weights: dict[str, NDArray[Any]], subject: int, run: int, scales: 
 @partial(jax.jit, static_argnames=("recipe", "most"))
 def _trained(recipe: CoderRecipe, most: int, inputs: Array, outputs: Array, sparsities: Array, keys: Array) -> Tree:
     runs = jax.vmap(partial(_alone, recipe, most), in_axes=(None, None, 0, None))
-    return jax.vmap(runs, in_axes=(0, 0, None, 0))(inputs, outputs, sparsities, keys)
+    found: Tree = jax.vmap(runs, in_axes=(0, 0, None, 0))(inputs, outputs, sparsities, keys)
+    return found
 
 
 def _alone(recipe: CoderRecipe, most: int, inputs: Array, outputs: Array, sparsity: Array, key: Array) -> Tree:
@@ -115,8 +116,9 @@ def _alone(recipe: CoderRecipe, most: int, inputs: Array, outputs: Array, sparsi
         return ({**own, "W_dec": _unit(own["W_dec"])}, moments), None
 
     keys = jax.random.split(jax.random.fold_in(key, 1), recipe.steps)
-    (own, _), _ = jax.lax.scan(step, (own, optimiser.init(own)), keys)
-    return own
+    ((own, _), _) = jax.lax.scan(step, (own, optimiser.init(own)), keys)
+    trained: Tree = own
+    return trained
 
 
 def _start(recipe: CoderRecipe, reads: int, writes: int, key: Array) -> Tree:
@@ -152,7 +154,7 @@ def _encoded(kind: str, most: int, own: Tree, x: Array, sparsity: Array) -> tupl
     return codes, sparsity * codes.sum(axis=-1).mean()
 
 
-@jax.custom_vjp
+@jax.custom_vjp  # type: ignore[untyped-decorator]
 def _above(z: Array, threshold: Array) -> Array:
     """1 where z is above its threshold, else 0."""
     return (z > threshold).astype(z.dtype)
@@ -169,7 +171,7 @@ _above.defvjp(
 )
 
 
-@jax.custom_vjp
+@jax.custom_vjp  # type: ignore[untyped-decorator]
 def _jump(z: Array, threshold: Array) -> Array:
     """z where it is above its threshold, else 0."""
     return jnp.where(z > threshold, z, 0.0)

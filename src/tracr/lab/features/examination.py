@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from tracr.errors import InputError
 from tracr.lab.features.causal import Flips, causal_recovery, drawn_flips
 from tracr.lab.features.found import FoundDictionary
 from tracr.lab.features.null_atoms import null_of
-from tracr.lab.features.questions import FeatureData, FeatureTruth, feature_case_of, feature_data, feature_truth
+from tracr.lab.features.questions import HELD_OUT, TRAINING, feature_case_of, feature_data, feature_truth
 from tracr.lab.features.references import supervised
 from tracr.lab.features.scoring import FeatureScores, matches_of, read_by, score_dictionary
 
@@ -24,18 +25,34 @@ Row = dict[str, Any]
 
 
 class Examination:
-    """A subject with activations for training, others for scores, the truth, and interventions."""
+    """A subject with activations for training, others for scores, the truth, and interventions.
 
-    def __init__(self, subject: Subject, pairs: int, seed: int, flips: Flips | None = None) -> None:
-        self.subject, self.seed = subject, seed
-        self.training, self.held_out = feature_data(subject, seed)
+    Args:
+        subject: the subject, of a feature case.
+        pairs: the number of interventions for each feature.
+        seed: the seed of inputs and interventions.
+        flips: interventions, if they are known: those of another subject of the same case and seed.
+        sizes: the numbers of inputs for training and for scores.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        pairs: int = 16,
+        seed: int = 0,
+        flips: Flips | None = None,
+        sizes: tuple[int, int] = (TRAINING, HELD_OUT),
+    ) -> None:
+        self.subject, self.seed, self.sizes = subject, seed, sizes
+        self.training, self.held_out = feature_data(subject, seed, *sizes)
         self.before, self.after = (feature_truth(subject, data.inputs) for data in (self.training, self.held_out))
         self.flips = drawn_flips(subject, self.held_out, self.after, pairs, seed) if flips is None else flips
 
-    training: FeatureData
-    held_out: FeatureData
-    before: FeatureTruth
-    after: FeatureTruth
+    def control(self) -> Examination:
+        """The same case with orthogonal features, on the same inputs and with the same interventions."""
+        case = feature_case_of(self.subject)
+        plain = replace(self.subject, realisation="orthogonal", dials={}, model=case.orthogonal(self.seed))
+        return Examination(plain, seed=self.seed, flips=self.flips, sizes=self.sizes)
 
     def score(self, found: Any) -> FeatureScores:
         """The scores of a dictionary."""

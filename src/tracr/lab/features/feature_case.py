@@ -15,7 +15,7 @@ from tracr.lab.choices import Configured, read_configured
 from tracr.lab.features.flag_program import FlagProgram, drawn_program
 from tracr.lab.features.packing import Packing
 from tracr.lab.features.relations import RELATIONS
-from tracr.lab.features.superposed_flags import superposed_flags
+from tracr.lab.features.superposed_flags import orthogonal_flags, superposed_flags
 from tracr.lab.one_case import Case
 from tracr.spelling import did_you_mean
 from tracr.zoo import Entry
@@ -76,6 +76,10 @@ class FeatureDials:
             raise TracrError(f"density is {self.density}", hint="use a number above 0 and at most 0.5")
         if self.correlation > 1:
             raise TracrError(f"correlation is {self.correlation}", hint="use a number from 0 to 1")
+        if self.tokens <= self.features:
+            raise TracrError(
+                f"{self.tokens} tokens are too few for {self.features} features", hint="use twice as many tokens"
+            )
         if self.relation is not None:
             one_of("relation", self.relation, RELATIONS)
         one_of("place", self.place, PLACES)
@@ -115,6 +119,10 @@ class FeatureCase(Case):
     def superposed(self, model: Any, ratio: float | None, seed: int) -> CompressedModel:
         """The model with `ratio` times as many labels as dimensions; 8 by default."""
         return self.packed(model, ratio, seed)[0]
+
+    def orthogonal(self, seed: int) -> CompressedModel:
+        """The model in its own dimensions, with neurons as in superposed ones: the control."""
+        return orthogonal_flags(self.model, self.inputs(MEASURED), whole("seed", seed))
 
     def packed(self, model: Any, ratio: float | None, seed: int) -> tuple[CompressedModel, Packing]:
         """The superposed model, and how its features are packed."""

@@ -1,6 +1,6 @@
 """Rows of the track "features": a method's dictionary, scored beside the control, the null and the ceiling.
 
-control   the same method on the compiled model of the case, where features are orthogonal
+control   the same method on the model of the case in its own dimensions, where features are orthogonal
 null      as many random atoms as the method's dictionary has
 ceiling   `supervised`: told where features fire on the training tokens
 """
@@ -11,11 +11,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tracr.lab.features.examination import Examination
-from tracr.lab.features.questions import feature_case_of
 from tracr.lab.features.scoring import FeatureScores
 from tracr.lab.methods import run_method
 from tracr.lab.rows import SubjectRuns, made_subject
-from tracr.lab.subjects import Subject
 
 if TYPE_CHECKING:
     from tracr.lab.methods import Method
@@ -31,13 +29,9 @@ class FeatureRows:
     """A subject with the data of the track."""
 
     def __init__(self, task: SubjectRuns) -> None:
-        subject = made_subject(task)
         seed = task.seed if task.conditions.pairs_seed is None else task.conditions.pairs_seed
-        case = feature_case_of(subject)
-        self.main = Examination(subject, task.conditions.pairs, seed)
-        plain = Subject(case, "compiled", seed, {}, case.model)
-        same = subject.realisation == "compiled"
-        self.control = self.main if same else Examination(plain, task.conditions.pairs, seed, self.main.flips)
+        self.main = Examination(made_subject(task), task.conditions.pairs, seed)
+        self.control = self.main.control()
 
     @property
     def known(self) -> Row:
@@ -47,9 +41,8 @@ class FeatureRows:
     def scored(self, method: Method) -> Row:
         """The scores of a method, beside the control, the null and the ceiling, and its cost on the subject."""
         made = run_method(method, self.main.subject, self.main.training)
-        scores = control = self.main.score(made.scores)
-        if self.control is not self.main:
-            control = self.control.score(run_method(method, self.control.subject, self.control.training).scores)
+        scores = self.main.score(made.scores)
+        control = self.control.score(run_method(method, self.control.subject, self.control.training).scores)
         beside = {"control": control, "null": self.main.null(len(made.scores.atoms)), "ceiling": self.main.ceiling}
         return {
             **asdict(scores),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.lab.features.drawing import drawn_sets
-from tracr.lab.features.relations import RELATIONS, Relation
+from tracr.lab.features.relations import RELATIONS, FlagRelation
 from tracr.rasp import rasp
 
 __all__ = ["FlagProgram", "drawn_program"]
@@ -49,12 +49,12 @@ class FlagProgram:
     sets: NDArray[np.bool_]
     partner: NDArray[np.intp]
     importance: NDArray[np.intp]
-    relation: Relation
+    relation: FlagRelation
 
     @property
     def features(self) -> int:
         """The number of features of a token."""
-        return self.sets.shape[1]
+        return int(self.sets.shape[1])
 
     @property
     def hits(self) -> str:
@@ -73,7 +73,8 @@ class FlagProgram:
             rasp.numerical(self._hit(own[i], before[partner])).named(f"{self.hits}{i}")
             for i, partner in enumerate(self.partner.tolist())
         ]
-        return _weighted_sum(list(zip(hits, self.importance.tolist(), strict=True))).named("answer")
+        found: rasp.SOp = _weighted_sum(list(zip(hits, self.importance.tolist(), strict=True))).named("answer")
+        return found
 
     def _hit(self, own: rasp.SOp, before: rasp.SOp) -> rasp.SOp:
         """A computed flag: whether the signed sum of two flags is the largest it can be."""

@@ -22,7 +22,9 @@ __all__ = ["nmf"]
 ROWS = 4_096  # most activations to learn from
 
 
-def nmf(subject: Any, data: FeatureData, *, width: float = 1.0, iterations: int = 200, seed: int = 0) -> FoundDictionary:
+def nmf(
+    subject: Any, data: FeatureData, *, width: float = 1.0, iterations: int = 200, seed: int = 0
+) -> FoundDictionary:
     """The atoms (scikit-learn)."""
     decomposition = need("sklearn.decomposition", "lab")
     learner = decomposition.NMF(atoms_of(data, width), init="random", random_state=seed, max_iter=iterations)

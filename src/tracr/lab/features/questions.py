@@ -18,7 +18,16 @@ from tracr.lab.variables.network import StreamNetwork, stream_network
 from tracr.runtime.forward import forward
 from tracr.values import Value
 
-__all__ = ["FeatureData", "FeatureTruth", "feature_case_of", "feature_data", "feature_truth", "names_at"]
+__all__ = [
+    "HELD_OUT",
+    "TRAINING",
+    "FeatureData",
+    "FeatureTruth",
+    "feature_case_of",
+    "feature_data",
+    "feature_truth",
+    "names_at",
+]
 
 Array = NDArray[Any]
 Inputs = list[list[Value]]
@@ -76,7 +85,9 @@ def names_at(case: FeatureCase) -> tuple[str, ...]:
     return tuple(f"{kind}{i}" for kind in chosen for i in range(case.program.features))
 
 
-def feature_data(subject: Any, seed: int, training: int = TRAINING, held_out: int = HELD_OUT) -> tuple[Any, Any]:
+def feature_data(
+    subject: Any, seed: int, training: int = TRAINING, held_out: int = HELD_OUT
+) -> tuple[FeatureData, FeatureData]:
     """The data for training, and those for scores, on other inputs."""
     case, network = feature_case_of(subject), stream_network(subject)
     drawn = case.inputs(training + held_out, seed)

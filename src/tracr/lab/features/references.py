@@ -1,9 +1,9 @@
 """References, no methods: they see the truth.
 
-true-features     the true directions; codes are sparse and not negative (lasso, by FISTA: Beck and Teboulle 2009)
-supervised        the ceiling: told where each feature fires on the training inputs, it finds directions by least squares
-                  (x is about fires A + offset), and linear reads by ridge regression. Features that always fire together,
-                  or never, cannot be told apart by anyone: their directions come out wrong here too.
+true-features  the true directions; codes are sparse and not negative (lasso, by FISTA: Beck and Teboulle 2009)
+supervised     the ceiling: told where each feature fires on the training inputs, it finds directions by least squares
+               (x is about fires A + offset), and linear reads by ridge regression. Features that always fire together,
+               or never, cannot be told apart by anyone: their directions come out wrong here too.
 """
 
 from __future__ import annotations

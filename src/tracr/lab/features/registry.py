@@ -24,7 +24,7 @@ CODER = {"width": 1.0, "steps": 2_000, "rate": 3e-3, "seed": 0}
 _ALL = (
     Method("sae-l1", 1, sae_l1, {**CODER, "penalty": 0.4}, JAX),
     Method("sae-topk", 1, sae_topk, {**CODER, "k": 2}, JAX),
-    Method("sae-jumprelu", 1, sae_jumprelu, {**CODER, "penalty": 0.2}, JAX),
+    Method("sae-jumprelu", 1, sae_jumprelu, {**CODER, "penalty": 0.05}, JAX),
     Method("transcoder", 1, transcoder, {**CODER, "penalty": 0.4}, JAX),
     Method("ica", 1, ica, {"seed": 0}),
     Method("nmf", 1, nmf, {"width": 1.0, "iterations": 200, "seed": 0}),

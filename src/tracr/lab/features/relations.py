@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["RELATIONS", "Relation"]
+__all__ = ["RELATIONS", "FlagRelation"]
 
 
 @dataclass(frozen=True)
-class Relation:
+class FlagRelation:
     """A relation of two flags; it holds for one of their four values.
 
     `u = own_factor * own + before_factor * before + bias` is 1 where it holds, and 0 or less elsewhere.
@@ -52,7 +52,7 @@ class Relation:
         return int(signed + self.bias > 0)
 
 
-RELATIONS: Mapping[str, Relation] = MappingProxyType(
-    {one.name: one for one in (Relation("gone", 0, 1), Relation("new", 1, 0), Relation("both", 1, 1))}
+RELATIONS: Mapping[str, FlagRelation] = MappingProxyType(
+    {one.name: one for one in (FlagRelation("gone", 0, 1), FlagRelation("new", 1, 0), FlagRelation("both", 1, 1))}
 )
 """All relations by name: the token before has the feature and the own token does not; the reverse; both do."""

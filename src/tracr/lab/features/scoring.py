@@ -16,7 +16,16 @@ from tracr.lab.features.found import FoundDictionary, unit_rows
 from tracr.lab.features.matching import matched
 from tracr.lab.features.questions import FeatureData, FeatureTruth
 
-__all__ = ["RECOVERED", "FeatureScores", "Matches", "best_threshold", "firings", "matches_of", "read_by", "score_dictionary"]
+__all__ = [
+    "RECOVERED",
+    "FeatureScores",
+    "Matches",
+    "best_threshold",
+    "firings",
+    "matches_of",
+    "read_by",
+    "score_dictionary",
+]
 
 Array = NDArray[Any]
 RECOVERED = 0.9

@@ -60,7 +60,7 @@ def sae_jumprelu(
     data: FeatureData,
     *,
     width: float = 1.0,
-    penalty: float = 0.2,
+    penalty: float = 0.05,
     steps: int = 2_000,
     rate: float = 3e-3,
     seed: int = 0,

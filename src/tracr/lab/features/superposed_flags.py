@@ -31,7 +31,7 @@ from tracr.lab.features.stepping import stepped
 from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
-__all__ = ["superposed_flags"]
+__all__ = ["orthogonal_flags", "superposed_flags"]
 
 Array = NDArray[Any]
 ANSWER = 0.25  # the length of a hit of mean importance along the dimension of the answer
@@ -42,8 +42,7 @@ def superposed_flags(
 ) -> tuple[CompressedModel, Packing]:
     """The model in `dim` dimensions, its losses measured on `inputs`, and the packing of its flags."""
     labels = list(model.residual.labels)
-    numbers = range(program.features)
-    own, before, hits = ([labels.index(f"{name}{i}") for i in numbers] for name in ("own", "before", program.hits))
+    own, before, hits = (_places(labels, name, program.features) for name in ("own", "before", program.hits))
     flags = {*own, *before, *hits}
     frame = [place for place in range(len(labels)) if place not in flags]
     shared = dim - len(frame) - 1
@@ -73,12 +72,29 @@ def superposed_flags(
     return _measured(model, projection, seed, inputs), packing
 
 
+def orthogonal_flags(model: DesignedModel, inputs: list[list[Value]], seed: int) -> CompressedModel:
+    """The control: the model in its own dimensions, turned by a random rotation, with the steps of superposed ones."""
+    dim = model.d_model
+    rotation = np.linalg.qr(np.random.default_rng([seed, dim, 1]).normal(size=(dim, dim)))[0]
+    parts = len(task_of(model, inputs[:1]).network.parts) + 1
+    return _measured(model, Projection(rotation[None], ProjectionSites(1, (0,) * parts, (0,) * parts)), seed, inputs)
+
+
+def _places(labels: list[str], name: str, count: int) -> list[int]:
+    """The dimensions of the features of one kind."""
+    missing = {f"{name}{i}" for i in range(count)} - {*labels}
+    if missing:
+        raise TracrError(
+            f"the model has no dimension for {min(missing)}: the compiler stores it in another way",
+            hint="use the case's own model, and more tokens",
+        )
+    return [labels.index(f"{name}{i}") for i in range(count)]
+
+
 def _measured(model: DesignedModel, projection: Projection, seed: int, inputs: list[list[Value]]) -> CompressedModel:
     task = task_of(model, inputs)
     network = stepped(task.network)
     made = compressed_model(model, network, projection, Training("flags", seed))
     output, layers, floor = measured_losses(made, task, network)
-    training = replace(
-        made.training, loss=output + layers, output_loss=output, layer_loss=layers, compiled_loss=floor
-    )
+    training = replace(made.training, loss=output + layers, output_loss=output, layer_loss=layers, compiled_loss=floor)
     return replace(made, training=training)

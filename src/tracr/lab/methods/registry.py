@@ -26,8 +26,8 @@ from tracr.spelling import did_you_mean
 
 __all__ = ["ALIASES", "METHODS", "EdgeMethod", "Method", "MethodResult", "method_named", "run_method"]
 
-EdgeMethod = Callable[..., Mapping[Any, Any]]
-"""A function `(subject, data, **settings) -> {edge: score}`."""
+EdgeMethod = Callable[..., Any]
+"""A function `(subject, data, **settings) -> {edge: score}`; in other tracks it returns their answers."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Method:
 class MethodResult:
     """The answer of a method, and its cost in passes of one input and in seconds (compilation by JAX included)."""
 
-    scores: Mapping[Any, Any] = field(repr=False)
+    scores: Any = field(repr=False)
     """A number for each edge, as a pair or a string; the methods here give pairs. In other tracks their answers."""
     forwards: int
     backwards: int

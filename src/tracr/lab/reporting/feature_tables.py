@@ -46,8 +46,8 @@ def leader_table(table: TrackTable) -> ReportTable:
     ]
     return ReportTable(
         "leaderboard",
-        "The mean of each score over cases, with its 95 % interval. Less absorption is better, and splitting is best at "
-        "1; else larger is better.",
+        "The mean of each score over cases, with its 95 % interval. Less absorption is better, and splitting is best "
+        "at 1; else larger is better.",
         ("realisation", "method", *FEATURES.scores, "seconds"),
         tuple(rows),
     )
@@ -63,9 +63,9 @@ def beside_table(table: TrackTable) -> ReportTable:
             rows.append((realisation, method, score, mean_of(cell, score), *others, lead))
     return ReportTable(
         "beside",
-        "Each score on the same subjects: of the method; of the method on the compiled model, where features are "
-        "orthogonal (control); of as many random atoms (null); of a reference that is told where features fire "
-        "(ceiling). The last column is the mean difference to the null.",
+        "Each score on the same subjects: of the method; of the method on the model in its own dimensions, where "
+        "features are orthogonal (control); of as many random atoms (null); of a reference that is told where features "
+        "fire (ceiling). The last column is the mean difference to the null.",
         ("realisation", "method", "score", "method's", *OTHERS, "method's minus null"),
         tuple(rows),
     )
@@ -79,8 +79,8 @@ def dials_table(table: TrackTable) -> ReportTable:
     columns = ("f1", "cosine", "causal", "control_f1", "null_f1", "ceiling_f1", "right_answers")
     return ReportTable(
         "dials",
-        "The means for each kind of case: cases with the same dials, which differ in their seed. Right answers are those "
-        "of the model itself: 1 if superposition changes no answer.",
+        "The means for each kind of case: cases with the same dials, which differ in their seed. Right answers are "
+        "those of the model itself: 1 if superposition changes no answer.",
         ("dials", "realisation", "method", *(name.replace("_", " ") for name in columns)),
         tuple((*key, *(mean_of(rows, column) for column in columns)) for key, rows in groups.items()),
     )

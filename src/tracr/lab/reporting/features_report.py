@@ -35,8 +35,8 @@ __all__ = ["FEATURES_TITLE", "FeaturesReport"]
 FEATURES_TITLE = "Features of known programs"
 SHOWN = ("f1", "cosine", "firing", "causal")
 LIMITS = (
-    "Features are flags of random tokens: sparse, and independent unless a correlation is dialled. Features of language "
-    "models are neither known nor so simple.",
+    "Features are flags of random tokens: sparse, and independent unless a correlation is dialled. Features of "
+    "language models are neither known nor so simple.",
     "The number of true features is told to every method. Hyperparameters are the defaults, or those in the name.",
     "The ceiling is a reference that is told where features fire. Its directions show what can be known; its firing is "
     "that of linear reads, which another method may exceed.",
