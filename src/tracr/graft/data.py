@@ -39,9 +39,9 @@ class Answers:
     scored: NDArray[np.bool_]
     output: Output | None = None
 
-    def rows(self, chosen: NDArray[np.intp]) -> Answers:
-        """The answers to some of the inputs."""
-        return replace(self, wanted=self.wanted[chosen], scored=self.scored[chosen])
+    def rows(self, chosen: NDArray[np.intp], longest: int) -> Answers:
+        """The answers to some of the inputs, at the first tokens."""
+        return replace(self, wanted=self.wanted[chosen, :longest], scored=self.scored[chosen, :longest])
 
     def right(self, logits: Array) -> NDArray[np.bool_]:
         """Which answers [input, token] are right."""
@@ -82,6 +82,7 @@ class GraftData:
         start: the number of positions before the first token: 1 if the host has BOS.
         pad: the id of padding; `None` if no input is padded.
         answers: the right answers; several if the host has several outputs.
+        longest: the number of places for tokens.
     """
 
     inputs: tuple[tuple[Any, ...], ...]
@@ -89,6 +90,7 @@ class GraftData:
     start: int
     pad: int | None
     answers: tuple[Answers, ...]
+    longest: int
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -96,21 +98,19 @@ class GraftData:
     @cached_property
     def real(self) -> NDArray[np.bool_]:
         """Which places [input, token] hold a token."""
-        return tokens_of(self.inputs)
+        return tokens_of(self.inputs, self.longest)
 
     @cached_property
     def scored(self) -> NDArray[np.bool_]:
         """Which places [input, token] are scored: those that every output has an answer for."""
         return np.logical_and.reduce([self.real, *(one.scored for one in self.answers)])
 
-    def rows(self, chosen: NDArray[np.intp]) -> GraftData:
-        """Some of the inputs, padded as before."""
-        ids = self.ids[chosen]
+    def rows(self, chosen: NDArray[np.intp], *, cut: bool = True) -> GraftData:
+        """Some of the inputs; `cut` leaves out the positions that hold no token in any of them."""
         inputs = tuple(self.inputs[row] for row in chosen)
-        longest = max((len(one) for one in inputs), default=0)
-        answers = tuple(one.rows(chosen) for one in self.answers)
-        cut = tuple(replace(one, wanted=one.wanted[:, :longest], scored=one.scored[:, :longest]) for one in answers)
-        return GraftData(inputs, ids[:, : self.start + longest], self.start, self.pad, cut)
+        longest = max((len(one) for one in inputs), default=0) if cut else self.real.shape[1]
+        answers = tuple(one.rows(chosen, longest) for one in self.answers)
+        return GraftData(inputs, self.ids[chosen, : self.start + longest], self.start, self.pad, answers, longest)
 
     def score(self, logits: Array) -> tuple[NDArray[np.bool_], Array]:
         """Whether all answers at a token are right, and their losses, both [input, token]; false and 0 if unscored."""
@@ -153,7 +153,7 @@ def data_of_program(model: DesignedModel, inputs: Sequence[Sequence[Any]]) -> Gr
     values = {name: [rows[row] for row in there] for name, rows in wanted.outputs().items()}
     answers = tuple(_answers(output, values[output.name], tokens_of(kept)) for output in model.outputs)
     ids = np.asarray(model.encode([list(one) for one in kept]), dtype=np.int64)
-    return GraftData(kept, ids, 1, model.vocabulary.pad_id, answers)
+    return GraftData(kept, ids, 1, model.vocabulary.pad_id, answers, ids.shape[1] - 1)
 
 
 def _answers(output: Output, values: list[list[Any]], real: NDArray[np.bool_]) -> Answers:
@@ -195,4 +195,4 @@ def data_of_ids(
         raise TracrError("the inputs have different lengths, so some are padded", hint="pass pad=, the id of padding")
     width = int(wanted.max(initial=0)) + 1
     logits = Answers(0, max(width, 2**31 - 1), wanted, real & (wanted >= 0))
-    return GraftData(kept, numbers, start, pad, (logits,))
+    return GraftData(kept, numbers, start, pad, (logits,), real.shape[1])

@@ -187,12 +187,16 @@ def fit_write_means(written: Array, real: NDArray[np.bool_], start: int) -> Writ
     return WriteMap(nothing, np.zeros((1, mine.shape[-1])), positions, written[:, :start].mean(axis=0), pad)
 
 
-def fit_linear(rows: Array, wanted: Array, rank: int) -> tuple[Array, Array]:
-    """The affine map of at most this rank that is nearest to `wanted` on these rows (reduced-rank regression)."""
+def fit_linear(rows: Array, wanted: Array, rank: int) -> tuple[Array, Array, Array]:
+    """The affine map rows @ into @ out + bias of at most this rank that is nearest to `wanted` (reduced-rank regression).
+
+    The numbers rows @ into have variance 1.
+    """
     gram = gram_of(rows)
     middle = wanted.mean(axis=0)
-    full = np.linalg.solve(gram.matrix + gram.ridge, gram.rows.T @ (wanted - middle))
-    scale = full.T @ (gram.matrix + gram.ridge(RIDGE)) @ full
-    directions = np.linalg.eigh(scale)[1][:, ::-1][:, : max(rank, 0)]
-    weight = full @ directions @ directions.T
-    return weight, middle - gram.mean @ weight
+    full = np.linalg.solve(gram.matrix + gram.ridge(RIDGE), gram.rows.T @ (wanted - middle))
+    fitted = gram.rows @ full
+    directions = np.linalg.eigh(fitted.T @ fitted)[1][:, ::-1][:, : max(rank, 0)]
+    spread = (fitted @ directions).std(axis=0) + 1e-12
+    into, out = full @ directions / spread, (directions * spread).T
+    return into, out, middle - gram.mean @ into @ out

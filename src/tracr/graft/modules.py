@@ -64,7 +64,10 @@ class PartModule(nn.Module):
 
     def forward(self, stream: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """What the component writes [batch, token, dimension], for the stream at tokens; `real` [batch, token]."""
-        values = [read(stream) for read in self.reads]
+        return self.compute([read(stream) for read in self.reads], real)
+
+    def compute(self, values: Sequence[torch.Tensor], real: torch.Tensor) -> torch.Tensor:
+        """What it writes for the numbers of the values [batch, token] of the variables that it reads."""
         if self.part.kind == "mlp":
             rows = self._codes("in", values, real)
             return torch.relu(rows @ self.W_in + self.b_in) @ self.W_out
@@ -103,6 +106,10 @@ class WriteModule(nn.Module):
     def forward(self, out: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """[batch, position, d_model], for outputs [batch, token, dimension]."""
         value = (2 * out @ self.codes.T - (self.codes * self.codes).sum(dim=-1)).argmax(dim=-1)
-        tokens = self.vectors[value] + self.positions[: out.shape[1]]
-        tokens = torch.where(real[..., None], tokens, self.pad)
-        return torch.cat([self.before.expand(len(out), *self.before.shape), tokens], dim=1)
+        return self.of_classes(torch.where(real, value, -1))
+
+    def of_classes(self, classes: torch.Tensor) -> torch.Tensor:
+        """[batch, position, d_model], for the numbers of output codes [batch, token]; -1 where no token is."""
+        tokens = self.vectors[classes.clamp(min=0)] + self.positions[: classes.shape[1]]
+        tokens = torch.where((classes >= 0)[..., None], tokens, self.pad)
+        return torch.cat([self.before.expand(len(classes), *self.before.shape), tokens], dim=1)

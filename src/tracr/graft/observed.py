@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tracr.graft.part import Part, streams_before
 
-__all__ = ["CodedValues", "ObservedPart", "coded", "observe"]
+__all__ = ["CodedValues", "ObservedPart", "coded", "observe", "tokens_of"]
 
 Array = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -88,10 +88,10 @@ def observe(parts: Sequence[Part], inputs: Sequence[Sequence[Any]]) -> list[Obse
     return found
 
 
-def tokens_of(inputs: Sequence[Sequence[Any]]) -> NDArray[np.bool_]:
-    """Which places [input, token] hold a token."""
-    lengths = np.array([len(one) for one in inputs])
-    return np.asarray(np.arange(lengths.max(initial=0)) < lengths[:, None])
+def tokens_of(inputs: Sequence[Sequence[Any]], longest: int | None = None) -> NDArray[np.bool_]:
+    """Which places [input, token] hold a token; by default there are as many places as the longest input has."""
+    lengths = np.array([len(one) for one in inputs], dtype=np.int64)
+    return np.asarray(np.arange(lengths.max(initial=0) if longest is None else longest) < lengths[:, None])
 
 
 def _observed(part: Part, streams: dict[str, Array], real: NDArray[np.bool_]) -> ObservedPart:

@@ -7,10 +7,14 @@ trained on. The map that writes is then trained through the host, towards the gr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import nn
 from torch.nn import functional
 
 from tracr.errors import TracrError
@@ -18,14 +22,14 @@ from tracr.graft.fitting import Gram, ReadMap
 from tracr.graft.replacing import FittedRead
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tracr.graft.grafted import Grafted
     from tracr.graft.modules import ReadModule
     from tracr.graft.observed import CodedValues
     from tracr.graft.replacing import Workbench
 
-__all__ = ["refine_maps"]
+__all__ = ["refine_maps", "refine_writing"]
+
+Writing = Callable[..., torch.Tensor]
 
 PENALTY = 1e-5
 BATCH = 256
@@ -40,7 +44,12 @@ def refine_maps(grafted: Grafted, steps: int, seed: int = 0) -> None:
     for module, observed in zip(grafted.compiled_parts, fitted.observed, strict=True):
         for read, values in zip(module.reads, observed.reads, strict=True):
             _refine_read(fitted.bench, read, values, steps)
-    _refine_write(grafted, fitted.bench, steps, seed)
+
+    def write(stream: torch.Tensor, chosen: NDArray[np.intp]) -> torch.Tensor:
+        ids = torch.as_tensor(fitted.bench.fit.ids[chosen], device=stream.device)
+        return grafted.written_for(stream, ids)
+
+    refine_writing(fitted.bench, [grafted.write.vectors, grafted.write.positions], write, steps, seed)
 
 
 def _refine_read(bench: Workbench, read: ReadModule, values: CodedValues, steps: int) -> None:
@@ -77,24 +86,30 @@ def _logistic(gram: Gram, classes: NDArray[np.int64], values: CodedValues, steps
     return ReadMap(found, bias.detach().numpy() - gram.mean @ found, values.codes)
 
 
-def _refine_write(grafted: Grafted, bench: Workbench, steps: int, seed: int) -> None:
-    write, rng = grafted.write, np.random.default_rng(seed)
-    trained = [write.vectors, write.positions]
+def refine_writing(
+    bench: Workbench, parameters: Sequence[nn.Parameter], write: Writing, steps: int, seed: int
+) -> None:
+    """Train the parameters of a function that writes, through the host.
+
+    `write` gets the normalised stream and the numbers of the inputs to fit with that it belongs to.
+    """
+    rng = np.random.default_rng(seed)
     size = float(np.sqrt((bench.record.written**2).mean())) or 1.0
-    training = torch.optim.Adam(trained, lr=RATE * size)
-    for one in trained:
+    training = torch.optim.Adam(list(parameters), lr=RATE * size)
+    for one in parameters:
         one.requires_grad_(True)
     try:
         for _step in range(steps):
             chosen = np.sort(rng.choice(len(bench.fit), size=min(BATCH, len(bench.fit)), replace=False))
-            data = bench.fit.rows(chosen)
-            logits = grafted(torch.as_tensor(data.ids, device=bench.host.device))
-            own = torch.as_tensor(bench.record.logits[chosen][:, : logits.shape[1]], device=logits.device)
+            data = bench.fit.rows(chosen, cut=False)
+            ids = torch.as_tensor(data.ids, device=bench.host.device)
+            logits = bench.host.run_with(bench.sites, ids, partial(write, chosen=chosen))
+            own = torch.as_tensor(bench.record.logits[chosen], device=logits.device)
             losses = data.losses(logits, bench.reference(own))
             training.zero_grad()
             (losses.sum() / max(1, int(data.scored.sum()))).backward()  # type: ignore[no-untyped-call]
             training.step()
     finally:
-        for one in trained:
+        for one in parameters:
             one.requires_grad_(False)
             one.grad = None

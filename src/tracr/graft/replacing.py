@@ -23,8 +23,9 @@ from tracr.graft.observed import CodedValues, ObservedPart, coded, observe
 from tracr.graft.part import Part
 from tracr.graft.place import place_of
 
-__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "replace", "workbench"]
+__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "joint_output", "replace", "workbench"]
 
+Swaps = Mapping[int, Mapping[tuple[str, int], Any]]
 FEW = 256  # inputs on which maps that write are compared
 DRAWS = 6  # maps made of tokens that were drawn
 
@@ -54,6 +55,7 @@ class Workbench:
     record: HostRecord
     test_record: HostRecord
     aim: str
+    seed: int
 
     @cached_property
     def gram(self) -> Gram:
@@ -144,23 +146,37 @@ class Workbench:
             found.append(self.host.run_with(self.sites, ids, lambda stream, mine=mine: mine).float().cpu().numpy())
         return np.concatenate(found)
 
+    def modules(self, observed: Sequence[ObservedPart], swaps: Swaps | None = None) -> list[PartModule]:
+        """Parts with the maps that read their variables; `swaps` of each part make others of them."""
+        reads = [[self.read(values).map for values in one.reads] for one in observed]
+        return [
+            PartModule(one.part, maps, (swaps or {}).get(number))
+            for number, (one, maps) in enumerate(zip(observed, reads, strict=True))
+        ]
+
     def graft(
-        self, observed: Sequence[ObservedPart], output: CodedValues, swaps: Mapping[Any, Any] | None = None
+        self, observed: Sequence[ObservedPart], output: CodedValues, *, refine: int = 0, swaps: Swaps | None = None
     ) -> Grafted:
         """The host with parts whose joint output has these values."""
-        parts = [PartModule(one.part, [self.read(values).map for values in one.reads], swaps) for one in observed]
         write = WriteModule(self.write(output))
-        fitted = Fitted(self, tuple(observed), output)
-        return Grafted(self.host, self.sites, parts, write, self.fit.start, self.fit.pad, fitted)
+        fitted = Fitted(self, tuple(observed), output, refine)
+        parts = self.modules(observed, swaps)
+        grafted = Grafted(self.host, self.sites, parts, write, self.fit.start, self.fit.pad, fitted)
+        if refine:
+            from tracr.graft.refining import refine_maps
+
+            refine_maps(grafted, refine, self.seed)
+        return grafted
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """How a graft was fitted: the workbench, and the values of its parts' variables."""
+    """How a graft was fitted: the workbench, the values of its parts' variables, and the steps of refining."""
 
     bench: Workbench
     observed: tuple[ObservedPart, ...]
     output: CodedValues
+    refine: int
 
 
 def as_data(host: nn.Module, data: Any) -> GraftData:
@@ -184,7 +200,7 @@ def workbench(
     sites = found.require(place_of(at))
     fit, test = as_data(host, data).split(number("share", share, above=0), seed)
     records = (recorded(found, sites, one.ids) for one in (fit, test))
-    return Workbench(found, sites, fit, test, *records, one_of("aim", aim, ("host", "answers")))
+    return Workbench(found, sites, fit, test, *records, one_of("aim", aim, ("host", "answers")), seed)
 
 
 def joint_output(observed: Sequence[ObservedPart]) -> CodedValues:
@@ -235,9 +251,4 @@ def replace(
             hint="heads take the place of heads, neurons that of an MLP",
         )
     observed = bench.observed(parts)
-    grafted = bench.graft(observed, joint_output(observed))
-    if whole("refine", refine):
-        from tracr.graft.refining import refine_maps
-
-        refine_maps(grafted, refine, seed)
-    return grafted
+    return bench.graft(observed, joint_output(observed), refine=whole("refine", refine))
