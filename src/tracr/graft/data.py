@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tracr.arguments import whole
 from tracr.errors import InputError, TracrError
 from tracr.graft.observed import tokens_of
 from tracr.ir.domains import Finite
+from tracr.model.verification import chosen_inputs
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.outputs import Output
 from tracr.runtime.table_interpreter import evaluate_batch
@@ -21,7 +23,7 @@ from tracr.runtime.table_interpreter import evaluate_batch
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
 
-__all__ = ["Answers", "GraftData", "data_of_ids", "data_of_program"]
+__all__ = ["Answers", "GraftData", "data_of_ids", "data_of_program", "inputs_of"]
 
 Array = NDArray[Any]
 
@@ -137,6 +139,14 @@ class GraftData:
                 hint="give more inputs, or another share",
             )
         return self.rows(rng.permutation(np.flatnonzero(mine))), self.rows(rng.permutation(np.flatnonzero(~mine)))
+
+
+def inputs_of(model: DesignedModel, most: int = 2_000, seed: int = 0) -> list[tuple[Any, ...]]:
+    """All inputs of a model if they are at most so many; otherwise a sample of about that many, each once."""
+    batches, _ = chosen_inputs(model, whole("most", most, 2), seed)
+    tokens = model.options.vocab
+    found = [tuple(tokens[code] for code in row) for batch in batches for row in batch.tolist()]
+    return list(dict.fromkeys(found))
 
 
 def data_of_program(model: DesignedModel, inputs: Sequence[Sequence[Any]]) -> GraftData:

@@ -11,6 +11,7 @@ import numpy as np
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
 from tracr.graft.recovery import Interval, Recovery, Score, recovered_loss
+from tracr.graft.replacing import joint_output
 
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData
@@ -170,6 +171,4 @@ def _on(fitted: Fitted, data: GraftData) -> Fitted:
     bench = fitted.bench
     moved = replace(bench, test=data, test_record=recorded(bench.host, bench.sites, data.ids))
     observed = moved.observed([one.part for one in fitted.observed])
-    from tracr.graft.replacing import joint_output
-
     return replace(fitted, bench=moved, observed=tuple(observed), output=joint_output(observed))
