@@ -50,7 +50,7 @@ def main() -> None:
         for place in sorted(folder.iterdir()):
             if not (place / "twin.json").exists() or (given.only and place.name not in given.only):
                 continue
-            twin = tracr.load(place)
+            twin: Any = tracr.load(place)
             if not twin.admitted or (given.seeds and twin.seed not in given.seeds):
                 continue
             for row in rows_of(place.name, twin, given, done):

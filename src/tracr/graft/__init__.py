@@ -37,8 +37,8 @@ __all__ = [
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData, data_of_ids, data_of_program, inputs_of
     from tracr.graft.grafted import Grafted
-    from tracr.graft.parts_library import library
     from tracr.graft.part import Part, PartVariable, parts_of
+    from tracr.graft.parts_library import library
     from tracr.graft.ranking import PartRanking, explain
     from tracr.graft.replacing import replace
     from tracr.graft.reporting import ReplacementReport

@@ -25,7 +25,7 @@ from tracr.graft.modules import WriteModule
 from tracr.graft.observed import CodedValues, coded
 from tracr.graft.part import Part
 from tracr.graft.refining import refine_writing
-from tracr.graft.replacing import Fitted, Workbench, joint_output
+from tracr.graft.replacing import Fitted, Workbench
 
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData

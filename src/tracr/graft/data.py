@@ -105,7 +105,7 @@ class GraftData:
     @cached_property
     def scored(self) -> NDArray[np.bool_]:
         """Which places [input, token] are scored: those that every output has an answer for."""
-        return np.logical_and.reduce([self.real, *(one.scored for one in self.answers)])
+        return np.asarray(np.logical_and.reduce([self.real, *(one.scored for one in self.answers)]))
 
     def rows(self, chosen: NDArray[np.intp], *, cut: bool = True) -> GraftData:
         """Some of the inputs; `cut` leaves out the positions that hold no token in any of them."""
@@ -116,8 +116,10 @@ class GraftData:
 
     def score(self, logits: Array) -> tuple[NDArray[np.bool_], Array]:
         """Whether all answers at a token are right, and their losses, both [input, token]; false and 0 if unscored."""
-        right = np.logical_and.reduce([self.scored, *(one.right(logits[:, self.start :]) for one in self.answers)])
-        return right, self.losses(torch.as_tensor(logits, dtype=torch.float64)).numpy()
+        rights = [one.right(logits[:, self.start :]) for one in self.answers]
+        return np.logical_and.reduce([self.scored, *rights]), self.losses(
+            torch.as_tensor(logits, dtype=torch.float64)
+        ).numpy()
 
     def losses(self, logits: torch.Tensor, reference: torch.Tensor | None = None) -> torch.Tensor:
         """The losses of all answers at each token, 0 if unscored; with `reference`, from its answers instead."""

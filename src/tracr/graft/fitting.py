@@ -27,7 +27,17 @@ from numpy.typing import NDArray
 
 from tracr.graft.observed import CodedValues
 
-__all__ = ["Gram", "ReadMap", "WriteMap", "exemplars", "fit_linear", "fit_read", "fit_write", "fit_write_means", "gram_of"]
+__all__ = [
+    "Gram",
+    "ReadMap",
+    "WriteMap",
+    "exemplars",
+    "fit_linear",
+    "fit_read",
+    "fit_write",
+    "fit_write_means",
+    "gram_of",
+]
 
 Array = NDArray[np.float64]
 RIDGE, LARGER = 1e-6, 1e-3  # relative to the mean variance
@@ -174,7 +184,7 @@ def _features(output: CodedValues, rows: int) -> Array:
     """For each output code the numbers that a linear map writes: its class as a one-hot code, or the code itself."""
     if output.count <= min(MANY, max(2, rows // ROWS)):
         return np.eye(output.count)
-    return output.codes - output.codes.mean(axis=0)
+    return np.asarray(output.codes - output.codes.mean(axis=0))
 
 
 def fit_write_means(written: Array, real: NDArray[np.bool_], start: int) -> WriteMap:
@@ -188,9 +198,9 @@ def fit_write_means(written: Array, real: NDArray[np.bool_], start: int) -> Writ
 
 
 def fit_linear(rows: Array, wanted: Array, rank: int) -> tuple[Array, Array, Array]:
-    """The affine map rows @ into @ out + bias of at most this rank that is nearest to `wanted` (reduced-rank regression).
+    """The affine map rows @ into @ out + bias of at most this rank that is nearest to `wanted`.
 
-    The numbers rows @ into have variance 1.
+    This is reduced-rank regression. The numbers rows @ into have variance 1.
     """
     gram = gram_of(rows)
     middle = wanted.mean(axis=0)

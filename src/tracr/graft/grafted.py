@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -109,7 +109,9 @@ class Grafted(nn.Module):
         points = self.points
         for name in hooks:
             if name not in points:
-                raise UnknownName(f"there is no hook point {name!r}", hint=did_you_mean(str(name), points, "see points"))
+                raise UnknownName(
+                    f"there is no hook point {name!r}", hint=did_you_mean(str(name), points, "see points")
+                )
         own = {name: hook for name, hook in hooks.items() if name.startswith("graft.")}
         with ExitStack() as stack:
             for name, hook in own.items():
@@ -128,12 +130,12 @@ class Grafted(nn.Module):
         logits = self.run_with_hooks(ids, {name: keep(name) for name in leaves})
         return logits, cache
 
-    @torch.no_grad()
     def logits(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """Logits for ids as a numpy array, in batches."""
         device = self.hosted.device
         rows = [torch.as_tensor(ids[start : start + BATCH], device=device) for start in range(0, len(ids), BATCH)]
-        return np.concatenate([self(one).float().cpu().numpy() for one in rows])
+        with torch.no_grad():
+            return np.concatenate([self(one).float().cpu().numpy() for one in rows])
 
     def report(self, data: GraftData | None = None, *, others: Sequence[Part] = (), seed: int = 0) -> ReplacementReport:
         """What the replacement recovers on inputs that the maps were not fitted on, beside its controls.

@@ -96,7 +96,8 @@ class HostModel:
 
         `write` gets the residual stream as the component reads it, normalised, and gives [batch, position, d_model].
         """
-        place, streams = sites.place, []
+        place = sites.place
+        streams: list[torch.Tensor] = []
 
         def replace(out: torch.Tensor) -> torch.Tensor:
             written = write(normalised(streams.pop(), sites.norm)).to(out.dtype)
@@ -161,18 +162,19 @@ def recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> HostR
     return HostRecord(streams, written, logits)
 
 
-@torch.no_grad()
 def _recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     given = torch.as_tensor(ids, device=host.device)
-    place, seen = sites.place, {}
+    place = sites.place
+    seen: dict[str, torch.Tensor] = {}
 
     def keep(name: str) -> Callable[[torch.Tensor], None]:
         return lambda tensor: seen.__setitem__(name, tensor.detach())
 
-    logits = host.run(given, {sites.stream: keep("stream"), place.out: keep("out")})
-    written = seen["out"]
-    if place.heads:
-        host.run(given, {place.z: lambda z: without_heads(z, sites), place.out: keep("rest")})
-        written = written - seen["rest"]
+    with torch.no_grad():
+        logits = host.run(given, {sites.stream: keep("stream"), place.out: keep("out")})
+        written = seen["out"]
+        if place.heads:
+            host.run(given, {place.z: lambda z: without_heads(z, sites), place.out: keep("rest")})
+            written = written - seen["rest"]
     stream = normalised(seen["stream"].double(), sites.norm)
     return stream.cpu().numpy(), written.double().cpu().numpy(), logits.float().cpu().numpy()

@@ -6,8 +6,9 @@
    right, those whose output has less entropy go first.
 3. The candidates that go on are grafted as `replace` does it, and scored on inputs to test with.
 
-The first is the one whose output has the least entropy, among those whose accuracy is the best up to `TIE`. A part that says more than the component needs (a count and the token) recovers as much as the true one; therefore the
-simplest is taken.
+The first is the one whose output has the least entropy, among those whose accuracy is the best up to `TIE`. A part that
+says more than the component needs (a count and the token) recovers as much as the true one; therefore the simplest is
+taken. A simpler part than the true one is put first if it recovers as much.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from tracr.arguments import whole
 from tracr.errors import TracrError
 from tracr.graft.controls import ablations_of
 from tracr.graft.fitting import exemplars, fit_write
-from tracr.graft.parts_library import distinct
 from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
+from tracr.graft.parts_library import distinct
 from tracr.graft.recovery import Interval, Recovery, Score, recovered_loss
 from tracr.graft.replacing import Workbench, workbench
 
@@ -155,7 +156,9 @@ def _simplest_first(values: Any, bits: Sequence[float], enough: float) -> list[i
     """Those with at least `enough`, by entropy; then the others, best first."""
     return sorted(
         range(len(values)),
-        key=lambda one: (0, round(bits[one], 9), -values[one]) if values[one] >= enough else (1, -values[one], bits[one]),
+        key=lambda one: (
+            (0, round(bits[one], 9), -values[one]) if values[one] >= enough else (1, -values[one], bits[one])
+        ),
     )
 
 

@@ -105,5 +105,3 @@ def recovered_loss(recovery: Recovery, score: Score) -> float | None:
     if cost <= 0:
         return None
     return (recovery.loss(recovery.ablated) - recovery.loss(score)) / cost
-
-

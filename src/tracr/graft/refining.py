@@ -78,7 +78,7 @@ def _logistic(gram: Gram, classes: NDArray[np.int64], values: CodedValues, steps
     def loss() -> torch.Tensor:
         training.zero_grad()
         found = functional.cross_entropy(rows @ weight + bias, wanted) + PENALTY * (weight * weight).mean()
-        found.backward()  # type: ignore[no-untyped-call]
+        found.backward()
         return found
 
     training.step(loss)
@@ -86,9 +86,7 @@ def _logistic(gram: Gram, classes: NDArray[np.int64], values: CodedValues, steps
     return ReadMap(found, bias.detach().numpy() - gram.mean @ found, values.codes)
 
 
-def refine_writing(
-    bench: Workbench, parameters: Sequence[nn.Parameter], write: Writing, steps: int, seed: int
-) -> None:
+def refine_writing(bench: Workbench, parameters: Sequence[nn.Parameter], write: Writing, steps: int, seed: int) -> None:
     """Train the parameters of a function that writes, through the host.
 
     `write` gets the normalised stream and the numbers of the inputs to fit with that it belongs to.
@@ -107,7 +105,7 @@ def refine_writing(
             own = torch.as_tensor(bench.record.logits[chosen], device=logits.device)
             losses = data.losses(logits, bench.reference(own))
             training.zero_grad()
-            (losses.sum() / max(1, int(data.scored.sum()))).backward()  # type: ignore[no-untyped-call]
+            (losses.sum() / max(1, int(data.scored.sum()))).backward()
             training.step()
     finally:
         for one in parameters:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -136,14 +136,15 @@ class Workbench:
         """Whether the host is right at each token, and its losses, if the component writes this."""
         return data.score(self.logits(data, written))
 
-    @torch.no_grad()
     def logits(self, data: GraftData, written: NDArray[Any]) -> NDArray[np.float32]:
         """The host's logits if the component writes this [input, position, d_model]."""
         device, found = self.host.device, []
         for first in range(0, len(data), BATCH):
             ids = torch.as_tensor(data.ids[first : first + BATCH], device=device)
             mine = torch.as_tensor(written[first : first + BATCH], dtype=torch.float32, device=device)
-            found.append(self.host.run_with(self.sites, ids, lambda stream, mine=mine: mine).float().cpu().numpy())
+            with torch.no_grad():
+                logits = self.host.run_with(self.sites, ids, partial(_instead, mine))
+            found.append(logits.float().cpu().numpy())
         return np.concatenate(found)
 
     def modules(self, observed: Sequence[ObservedPart], swaps: Swaps | None = None) -> list[PartModule]:
@@ -179,6 +180,10 @@ class Fitted:
     refine: int
 
 
+def _instead(written: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:
+    return written
+
+
 def as_data(host: nn.Module, data: Any) -> GraftData:
     """Data as it is, or a list of inputs for a host that knows its program."""
     if isinstance(data, GraftData):
@@ -199,8 +204,9 @@ def workbench(
     found = HostModel(host)
     sites = found.require(place_of(at))
     fit, test = as_data(host, data).split(number("share", share, above=0), seed)
-    records = (recorded(found, sites, one.ids) for one in (fit, test))
-    return Workbench(found, sites, fit, test, *records, one_of("aim", aim, ("host", "answers")), seed)
+    aim = one_of("aim", aim, ("host", "answers"))
+    records = recorded(found, sites, fit.ids), recorded(found, sites, test.ids)
+    return Workbench(found, sites, fit, test, *records, aim, seed)
 
 
 def joint_output(observed: Sequence[ObservedPart]) -> CodedValues:
