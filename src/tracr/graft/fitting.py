@@ -11,7 +11,8 @@ right more often on the other half is fitted again on all rows:
 All need only the Gram matrix of the rows, which all variables share, and the sum of the rows of each class.
 
 Writing. What the component wrote is fitted as the sum of a vector for each value of the part's output and a vector for
-each position (ridge regression). An output with many values has a linear map of its code instead of a vector for each.
+each position (ridge regression), or, as numbers are written, as a linear map of the output's code. An output with many
+values has only the linear map.
 A mean of what was written may be something that the component never writes. Therefore `exemplars` gives other maps: the
 vector of a value is what the component wrote at one token with this value. `Workbench.write` keeps the map with which
 the host loses least on inputs to fit with.
@@ -145,31 +146,43 @@ def _by_class(rows: Array, classes: NDArray[np.int64], count: int) -> tuple[Arra
     return np.bincount(classes, minlength=count).astype(np.float64), sums
 
 
-def fit_write(output: CodedValues, written: Array, start: int) -> WriteMap:
-    """The map that writes an output [input, token] as a component wrote, [input, position, d_model]."""
+def fit_write(output: CodedValues, written: Array, start: int) -> list[WriteMap]:
+    """The maps that write an output [input, token] as a component wrote, [input, position, d_model].
+
+    The first is linear in the code of the output. The second, if the output has few values, has a vector for each; a
+    value that no row has keeps the vector of the first.
+    """
     real = output.classes >= 0
-    classes, places = output.classes[real], np.nonzero(real)[1]
-    wanted = written[:, start:][real]
-    features = _features(output, len(classes))
-    positions, length = fit_write_means(written, real, start), real.shape[1]
-    design = np.zeros((len(classes), features.shape[1] + length))
-    design[:, : features.shape[1]] = features[classes]
-    design[np.arange(len(classes)), features.shape[1] + places] = 1.0
-    left = wanted - positions.positions[places]
+    classes = output.classes[real]
+    means = fit_write_means(written, real, start)
+    places = np.eye(real.shape[1])[np.nonzero(real)[1]]
+    left = written[:, start:][real] - places @ means.positions
+    codes = output.codes - output.codes.mean(axis=0)
+    linear = _fit_vectors(codes, classes, places, left, means, output.codes)
+    if output.count > min(MANY, max(2, len(classes) // ROWS)):
+        return [linear]
+    each = _fit_vectors(np.eye(output.count), classes, places, left, means, output.codes)
+    seen = np.isin(np.arange(output.count), classes)[:, None]
+    return [linear, replace(each, vectors=np.where(seen, each.vectors, linear.vectors))]
+
+
+def _fit_vectors(
+    features: Array, classes: NDArray[np.int64], places: Array, left: Array, means: WriteMap, codes: Array
+) -> WriteMap:
+    """Ridge regression on the features of each row's class, and on its position."""
+    design = np.concatenate([features[classes], places], axis=1)
     product = design.T @ design
     product += np.eye(len(product)) * (RIDGE * len(classes) / len(product) + 1e-9)
     found = np.linalg.solve(product, design.T @ left)
-    vectors = features @ found[: features.shape[1]]
-    return WriteMap(
-        output.codes, vectors, positions.positions + found[features.shape[1] :], positions.before, positions.pad
-    )
+    width = features.shape[1]
+    return replace(means, codes=codes, vectors=features @ found[:width], positions=means.positions + found[width:])
 
 
 def exemplars(fitted: WriteMap, output: CodedValues, written: Array, start: int, seed: int | None) -> WriteMap:
     """The map with what the component wrote at one token of each value: the nearest to the mean, or drawn."""
     real = output.classes >= 0
     classes, wanted = output.classes[real], written[:, start:][real]
-    vectors = np.zeros((output.count, wanted.shape[1]))
+    vectors = fitted.vectors + fitted.positions.mean(axis=0)  # of values that no row has
     rng = None if seed is None else np.random.default_rng(seed)
     for value in range(output.count):
         mine = wanted[classes == value]
@@ -178,13 +191,6 @@ def exemplars(fitted: WriteMap, output: CodedValues, written: Array, start: int,
         middle = ((mine - mine.mean(axis=0)) ** 2).sum(axis=1).argmin() if rng is None else rng.integers(len(mine))
         vectors[value] = mine[middle]
     return replace(fitted, vectors=vectors, positions=np.zeros_like(fitted.positions))
-
-
-def _features(output: CodedValues, rows: int) -> Array:
-    """For each output code the numbers that a linear map writes: its class as a one-hot code, or the code itself."""
-    if output.count <= min(MANY, max(2, rows // ROWS)):
-        return np.eye(output.count)
-    return np.asarray(output.codes - output.codes.mean(axis=0))
 
 
 def fit_write_means(written: Array, real: NDArray[np.bool_], start: int) -> WriteMap:

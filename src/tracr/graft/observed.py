@@ -37,6 +37,12 @@ class CodedValues:
         """A digest of the classes; they are numbered in the order in which they occur."""
         return hashlib.sha256(np.ascontiguousarray(self.classes).tobytes()).hexdigest()[:24]
 
+    @cached_property
+    def key_at_positions(self) -> str:
+        """The same, up to renaming at each position apart: equal if, given the position, each tells the other."""
+        columns = [_renumbered(column) for column in self.classes.T]
+        return hashlib.sha256(np.ascontiguousarray(columns).tobytes()).hexdigest()[:24]
+
     @property
     def count(self) -> int:
         """The number of distinct codes."""
@@ -67,13 +73,25 @@ class ObservedPart:
 def coded(codes: Array, real: NDArray[np.bool_]) -> CodedValues:
     """The distinct codes [input, token, dimension] of real tokens, numbered in the order in which they occur."""
     rows = codes[real].round(ROUNDED) + 0.0
-    distinct, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    number = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:  # faster than np.unique(rows, axis=0)
+        if (column != column[:1]).any():
+            values, place = np.unique(column, return_inverse=True)
+            number = np.unique(number * len(values) + place.reshape(-1), return_inverse=True)[1].reshape(-1)
     classes = np.full(real.shape, NO_TOKEN, dtype=np.int64)
-    classes[real] = rank[number.reshape(-1)]
-    return CodedValues(classes, distinct[order])
+    classes[real] = renumbered = _renumbered(number)
+    return CodedValues(classes, rows[np.unique(renumbered, return_index=True)[1]])
+
+
+def _renumbered(classes: Classes) -> Classes:
+    """Classes numbered in the order in which they occur; those below 0 stay."""
+    kept = classes >= 0
+    _, first, number = np.unique(classes[kept], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    found = classes.astype(np.int64)
+    found[kept] = rank[number.reshape(-1)]
+    return found
 
 
 def observe(parts: Sequence[Part], inputs: Sequence[Sequence[Any]]) -> list[ObservedPart]:

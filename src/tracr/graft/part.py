@@ -20,19 +20,18 @@ from numpy.typing import NDArray
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.errors import TracrError, UnknownName
 from tracr.ground_truth.wiring import read_slots, written_slots
+from tracr.model.compiled import CompiledModel
 from tracr.rasp.annotations import Encoding
 from tracr.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from tracr.craft.variables import Variable
-    from tracr.model.compiled import CompiledModel
 
 __all__ = ["Part", "PartVariable", "PartWeights", "part_names", "parts_of", "streams_before"]
 
 Array = NDArray[np.float64]
 Slots = tuple[int, ...]
 STRUCTURE = (BOS, PAD, ONE)
-NAME = re.compile(r"blocks\.(\d+)\.(attn|mlp)(?:\.(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Part:
     program: str = ""
 
     def __post_init__(self) -> None:
-        if not hasattr(self.model, "compilation") or not getattr(self.model, "own_weights", False):
+        if not isinstance(self.model, CompiledModel):
             raise TracrError("a part is a component of a compiled model", hint="pass tracr.compile(...), or its plain")
         known = part_names(self.model)
         if self.name not in known:

@@ -23,16 +23,15 @@ from torch import nn
 from tracr.arguments import whole
 from tracr.errors import TracrError
 from tracr.graft.controls import ablations_of
-from tracr.graft.fitting import exemplars, fit_write
 from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
 from tracr.graft.parts_library import distinct
 from tracr.graft.recovery import Interval, Recovery, Score, recovered_loss
-from tracr.graft.replacing import Workbench, workbench
+from tracr.graft.replacing import Workbench, workbench, write_maps
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]
 
-TIE = 0.01  # accuracies that differ by less count as equal
+TRIAL, TIE = 0.02, 0.005  # accuracies that differ by less count as equal, in the first trial and in the end
 SHOWN = 96  # inputs of the first trial
 
 
@@ -144,12 +143,11 @@ def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[i
     rights = []
     for one in candidates:
         output, written, start = bench.fitted_rows(one.output), bench.record.written, bench.fit.start
-        fitted = fit_write(output, written, start)
-        maps = [fitted, *(exemplars(fitted, output, written, start, seed) for seed in (None, 0, 1))]
+        maps = write_maps(output, written, start, 2)
         shown = output.classes[: len(data)]
         rights.append(max(bench.score(data, found.written(shown))[0].sum() for found in maps) / data.scored.sum())
     found = np.array(rights)
-    return _simplest_first(found, [one.output.bits for one in candidates], found.max(initial=0.0) - TIE)
+    return _simplest_first(found, [one.output.bits for one in candidates], found.max(initial=0.0) - TRIAL)
 
 
 def _simplest_first(values: Any, bits: Sequence[float], enough: float) -> list[int]:

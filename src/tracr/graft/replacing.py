@@ -23,7 +23,7 @@ from tracr.graft.observed import CodedValues, ObservedPart, coded, observe
 from tracr.graft.part import Part
 from tracr.graft.place import place_of
 
-__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "joint_output", "replace", "workbench"]
+__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "joint_output", "replace", "workbench", "write_maps"]
 
 Swaps = Mapping[int, Mapping[tuple[str, int], Any]]
 FEW = 256  # inputs on which maps that write are compared
@@ -118,8 +118,7 @@ class Workbench:
     def write(self, output: CodedValues) -> WriteMap:
         """The map that writes an output: that with which the host loses least on `few` inputs."""
         mine, written, start = self.fitted_rows(output), self.record.written, self.fit.start
-        fitted = fit_write(mine, written, start)
-        maps = [fitted, *(exemplars(fitted, mine, written, start, seed) for seed in (None, *range(DRAWS)))]
+        maps = write_maps(mine, written, start, DRAWS)
         shown = CodedValues(mine.classes[: len(self.few), : self.few.real.shape[1]], mine.codes)
         return maps[int(np.argmin([self.missed(one.written(shown.classes)) for one in maps]))]
 
@@ -178,6 +177,12 @@ class Fitted:
     observed: tuple[ObservedPart, ...]
     output: CodedValues
     refine: int
+
+
+def write_maps(output: CodedValues, written: NDArray[Any], start: int, draws: int) -> list[WriteMap]:
+    """The maps that write an output, to choose from: least squares, and what was written at some tokens."""
+    fitted = fit_write(output, written, start)
+    return [*fitted, *(exemplars(fitted[-1], output, written, start, seed) for seed in (None, *range(draws)))]
 
 
 def _instead(written: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:

@@ -49,6 +49,8 @@ class ReplacementReport:
     """A replacement on inputs that its maps were not fitted on.
 
     `positions` has the recovered share at each token's position, `reads` how often each variable was read right.
+    `unseen` is the share of tokens at which the part's output is a value that no fitted input has: what to write there
+    is not known.
     """
 
     at: str
@@ -57,6 +59,7 @@ class ReplacementReport:
     lines: tuple[ReportLine, ...]
     positions: tuple[Interval | None, ...]
     reads: dict[str, float]
+    unseen: float
     cost: float
 
     def line(self, name: str) -> ReportLine:
@@ -101,6 +104,7 @@ class ReplacementReport:
             "lines": [one.to_dict() for one in self.lines],
             "positions": [None if one is None else one.to_dict() for one in self.positions],
             "reads": dict(self.reads),
+            "unseen": self.unseen,
         }
 
     def __str__(self) -> str:
@@ -114,8 +118,10 @@ class ReplacementReport:
         reads = ", ".join(f"{label} {right:.4f}" for label, right in self.reads.items()) or "nothing"
         places = ", ".join("-" if one is None else f"{one.value:.3f}" for one in self.positions)
         head = f"{self.part} at {self.at}, {self.inputs} inputs that were not fitted on"
-        end = [f"read right: {reads}", f"recovered by position: {places}", self.verdict]
-        return "\n".join([head, *table, *end])
+        end = [f"read right: {reads}", f"recovered by position: {places}"]
+        if self.unseen:
+            end.append(f"the part's output at {self.unseen:.1%} of the tokens is a value that was not fitted")
+        return "\n".join([head, *table, *end, self.verdict])
 
 
 def report_of(
@@ -147,6 +153,7 @@ def report_of(
         tuple(lines),
         tuple(recovery.recovered(replaced, at) for at in range(test.longest)),
         _reads(fitted),
+        _unseen(fitted),
         recovery.cost,
     )
 
@@ -164,6 +171,14 @@ def _reads(fitted: Fitted) -> dict[str, float]:
         for variable, values in zip(one.part.inputs, one.reads, strict=True)
     ]
     return {label: fitted.bench.read(values).tested for label, values in pairs}
+
+
+def _unseen(fitted: Fitted) -> float:
+    """The share of tokens with an output that no fitted input has."""
+    bench = fitted.bench
+    known = np.unique(bench.fitted_rows(fitted.output).classes)
+    mine = bench.test_rows(fitted.output).classes[bench.test.real]
+    return float((~np.isin(mine, known)).mean())
 
 
 def _on(fitted: Fitted, data: GraftData) -> Fitted:
