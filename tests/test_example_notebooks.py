@@ -1,4 +1,4 @@
-"""The notebooks on patching and on the laboratory run from top to bottom, and show what is stored in them."""
+"""The notebooks on patching, the laboratory and replacing run from top to bottom, and show what is stored in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tracr
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NOTEBOOKS = {"patching.ipynb": ["transformer_lens"], "laboratory.ipynb": ["safetensors"]}
+NOTEBOOKS = {"patching.ipynb": ["transformer_lens"], "laboratory.ipynb": ["safetensors"], "replacing.ipynb": ["torch"]}
 """With the libraries that they need besides matplotlib."""
 
 
