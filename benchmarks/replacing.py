@@ -103,7 +103,10 @@ def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], refine: 
     apart = true is not None and true.output.key_at_positions == best.output.key_at_positions
     simpler = true is not None and told_by(true.output, best.output) == 1.0
     place = None if true is None else 1 + ranking.rows.index(true)
-    first: dict[str, Any] = {"first": best.part.title, "first_recovers": round(best.recovered.value, 4) if best.recovered else None}
+    first: dict[str, Any] = {
+        "first": best.part.title,
+        "first_recovers": round(best.recovered.value, 4) if best.recovered else None,
+    }
     first["same_at_positions"] = apart
     return {**found, **first, "same": same, "function_of_true": simpler, "place": place, "tried": ranking.tried}
 
@@ -127,9 +130,10 @@ def table(rows: list[dict[str, Any]]) -> str:
     """The shares, and every row that misses."""
     costly = [row for row in rows if row["cost"] >= COSTS]
     right = [row for row in costly if recovered(row) >= WANTED]
+    twins = len({row["twin"] for row in rows})
     closed = sum(row["closed"]["value"] >= WANTED for row in costly)
     lines = [
-        f"{len(costly)} of {len(rows)} components of {len({row['twin'] for row in rows})} twins cost at least 5 points.",
+        f"{len(costly)} of {len(rows)} components of {twins} twins cost at least 5 points.",
         f"The true part recovers at least 99 % of {of(right, costly)}: {closed} in closed form, the others refined.",
         f"`explain` puts its function first for {of([row for row in costly if row['same']], costly)}, "
         f"up to renaming at each position for {of([row for row in costly if row['same_at_positions']], costly)}.",

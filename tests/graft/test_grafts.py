@@ -14,13 +14,15 @@ import tracr
 from tracr.errors import FormatError, InputError, TracrError, UnknownName
 from tracr.rasp import programs, rasp
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tracr import graft  # noqa: E402
-from tracr.graft.controls import exchanged_inputs, told_by  # noqa: E402
-from tracr.graft.fitting import fit_linear, fit_read, gram_of  # noqa: E402
-from tracr.graft.modules import PartModule  # noqa: E402
-from tracr.graft.observed import coded  # noqa: E402
+import torch
+
+from tracr import graft
+from tracr.graft.controls import exchanged_inputs, told_by
+from tracr.graft.fitting import fit_linear, fit_read, gram_of
+from tracr.graft.modules import PartModule
+from tracr.graft.observed import coded
 
 TWINS = Path(__file__).parents[2] / "docs" / "natural" / "twins"
 
@@ -149,7 +151,9 @@ def test_a_host_is_not_changed(twin: Any) -> None:
     assert not any(module._forward_hooks for module in host.modules())
 
 
-INPUTS = [tuple(word) for word in ("abca", "bd", "ccc", "abcd", "a", "dd", "abab", "bcbcb", "dcba", "aab", "cd", "bbbb")]
+INPUTS = [
+    tuple(word) for word in ("abca", "bd", "ccc", "abcd", "a", "dd", "abab", "bcbcb", "dcba", "aab", "cd", "bbbb")
+]
 
 
 def test_hooks_see_and_change_a_graft(twin: Any) -> None:
@@ -160,7 +164,8 @@ def test_hooks_see_and_change_a_graft(twin: Any) -> None:
     ids = host.encode([list("abca")])
     logits, cache = grafted.run_with_cache(ids)
     assert torch.allclose(logits, grafted(ids))
-    assert cache["graft.read.tokens"].shape == (1, 4, 4) and cache["graft.out"].shape == (1, 4, 1)
+    assert cache["graft.read.tokens"].shape == (1, 4, 4)
+    assert cache["graft.out"].shape == (1, 4, 1)
     rest = host.run(list("abca"))["blocks.0.hook_attn_out"]
     z = host.run(list("abca"))["blocks.0.attn.hook_z"][:, :, :1]
     own = torch.einsum("bphk,hkd->bpd", z, host.blocks[0].attn.W_O[:1])
@@ -179,24 +184,33 @@ def test_a_true_part_counts_and_a_wrong_one_does_not(twin: Any) -> None:
     true = graft.Part(twin.teacher, "blocks.0.attn.0", "hist")
     wrong = next(one for one in graft.library("abcd", 5, names=["shift_by"]) if one.kind == "head")
     report = graft.replace(host, "blocks.0.attn.0", true, inputs).report(others=[wrong, true])
-    assert report.counts and report.recovered is not None and report.recovered.value > 0.99
+    assert report.counts
+    assert report.recovered is not None
+    assert report.recovered.value > 0.99
     kinds = [line.kind for line in report.controls]
-    assert kinds.count("other part") == 1 and {"another function", "shuffled", "linear"} < set(kinds)
+    assert kinds.count("other part") == 1
+    assert {"another function", "shuffled", "linear"} < set(kinds)
     for line in report.lines:
-        assert line.recovered is not None and line.recovered.low <= line.recovered.value <= line.recovered.high
+        assert line.recovered is not None
+        assert line.recovered.low <= line.recovered.value <= line.recovered.high
     assert report.line("zeroed").accuracy < 0.9 > report.line("resampled").accuracy
-    assert len(report.positions) == 5 and report.reads == {"tokens": 1.0}
-    assert report.unseen == 0.0 and json.loads(json.dumps(report.to_dict()))["counts"] is True
+    assert len(report.positions) == 5
+    assert report.reads == {"tokens": 1.0}
+    assert report.unseen == 0.0
+    assert json.loads(json.dumps(report.to_dict()))["counts"] is True
     assert "counts: better than every control" in str(report)
     other = report.line(wrong.title)
-    assert other.recovered is not None and other.recovered.value < 0.5
+    assert other.recovered is not None
+    assert other.recovered.value < 0.5
 
 
 def test_an_unneeded_component_has_nothing_to_recover(twin: Any) -> None:
     """A head that the teacher does not have may be replaced by anything; that does not count."""
     part = graft.Part(twin.teacher, "blocks.0.attn.0")
     report = graft.replace(twin.to_torch(), "blocks.0.attn.1", part, graft.inputs_of(twin.teacher, 300)).report()
-    assert report.recovered is None and not report.counts and "nothing to recover" in report.verdict
+    assert report.recovered is None
+    assert not report.counts
+    assert "nothing to recover" in report.verdict
 
 
 def test_explain_puts_the_true_part_first(twin: Any) -> None:
@@ -206,8 +220,10 @@ def test_explain_puts_the_true_part_first(twin: Any) -> None:
     ranking = graft.explain(twin.to_torch(), "blocks.0.attn.0", parts, graft.inputs_of(twin.teacher), grafted=4)
     best = ranking.best
     assert "hist2 blocks.0.attn.0" in (best.part.title, *best.equal)
-    assert best.recovered is not None and best.recovered.low > 0.98
-    assert all(row.part.kind == "head" for row in ranking.rows) and len(ranking.rows) == 4
+    assert best.recovered is not None
+    assert best.recovered.low > 0.98
+    assert all(row.part.kind == "head" for row in ranking.rows)
+    assert len(ranking.rows) == 4
     assert json.loads(json.dumps(ranking.to_dict()))["rows"][0]["part"] == best.part.title
     assert "1  1.000" in str(ranking)
     with pytest.raises(TracrError, match="no part"):
@@ -223,7 +239,8 @@ def test_grafts_are_saved_and_loaded(twin: Any, tmp_path: Path) -> None:
     grafted.save(folder)
     loaded = graft.load(folder, host)
     ids = host.encode([list("abca"), list("dd")])
-    assert torch.equal(loaded(ids), grafted(ids)) and repr(loaded) == repr(grafted)
+    assert torch.equal(loaded(ids), grafted(ids))
+    assert repr(loaded) == repr(grafted)
     with pytest.raises(TracrError, match="no data"):
         loaded.report()
     other = twin.to_torch()
@@ -240,7 +257,7 @@ def test_grafts_are_saved_and_loaded(twin: Any, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="changed after it was saved"):
         graft.load(folder, host)
     maps.unlink()
-    with pytest.raises(FormatError, match="cannot be loaded|not a graft"):
+    with pytest.raises(FormatError, match="not a graft that can be loaded"):
         graft.load(folder, host)
 
 
@@ -283,7 +300,8 @@ def test_data_of_ids() -> None:
     logits[0, 1, 5] = logits[1, 1, 3] = 20.0
     right, losses = data.score(logits)
     assert right.tolist() == [[True, False], [False, False]]
-    assert losses[0, 0] < 1e-6 < losses[1, 0] and losses[0, 1] == 0
+    assert losses[0, 0] < 1e-6 < losses[1, 0]
+    assert losses[0, 1] == 0
     with pytest.raises(InputError, match="need ids"):
         graft.data_of_ids([(1, 2)], [[1, 2, 3]], [[1, 2]])
     with pytest.raises(TracrError, match="different lengths"):
@@ -300,7 +318,9 @@ def test_the_two_sides_of_a_split_share_no_input() -> None:
     assert sorted([*fit.inputs, *test.inputs]) == sorted(data.inputs)
     for one in (fit, test):
         for row in range(len(one)):
-            assert one.ids[row].tolist()[: len(one.inputs[row]) + 1] == model.encode([list(one.inputs[row])])[0].tolist()
+            assert (
+                one.ids[row].tolist()[: len(one.inputs[row]) + 1] == model.encode([list(one.inputs[row])])[0].tolist()
+            )
     order = exchanged_inputs(test, np.random.default_rng(0))
     assert sorted(order.tolist()) == list(range(len(test)))
     assert all(len(test.inputs[a]) == len(test.inputs[b]) for a, b in enumerate(order))
@@ -314,7 +334,8 @@ def test_reading_in_closed_form_finds_ordered_values() -> None:
     rows[:, 0] += classes
     gram, halves = gram_of(rows), (gram_of(rows[:200]), gram_of(rows[200:]))
     found, halved = fit_read(gram, halves, classes, np.eye(6))
-    assert halved > 0.99 and (found.classes(rows) == classes).mean() > 0.99
+    assert halved > 0.99
+    assert (found.classes(rows) == classes).mean() > 0.99
     noise = rng.normal(size=(400, 8))
     _, chance = fit_read(gram_of(noise), (gram_of(noise[:200]), gram_of(noise[200:])), classes, np.eye(6))
     assert chance < 0.4
@@ -335,7 +356,8 @@ def test_told_by() -> None:
     """A finer variable tells a coarser one; the coarser one guesses."""
     real = np.ones((1, 4), dtype=bool)
     fine, coarse = (coded(np.array([values], dtype=float)[..., None], real) for values in ([0, 1, 2, 3], [0, 0, 1, 1]))
-    assert told_by(fine, coarse) == 1.0 and told_by(coarse, fine) == 0.5
+    assert told_by(fine, coarse) == 1.0
+    assert told_by(coarse, fine) == 0.5
 
 
 @pytest.mark.slow
@@ -349,7 +371,9 @@ def test_known_answers(name: str) -> None:
     parts = [*graft.library(options.vocab, options.max_seq_len, causal=options.causal), *own]
     for part in own:
         report = graft.replace(host, part.name, part, inputs, refine=100).report()
-        assert report.cost > 0.05 and report.recovered is not None and report.recovered.value >= 0.99
+        assert report.cost > 0.05
+        assert report.recovered is not None
+        assert report.recovered.value >= 0.99
         ranking = graft.explain(host, part.name, parts, inputs)
         assert part.title in (ranking.best.part.title, *ranking.best.equal)
 
@@ -370,4 +394,5 @@ def test_a_damaged_twin_is_repaired(twin: Any, at: str) -> None:
     test = grafted.fitted.bench.test
     before = test.score(grafted.fitted.bench.test_record.logits)[0].sum() / test.scored.sum()
     after = test.score(grafted.logits(test.ids))[0].sum() / test.scored.sum()
-    assert before < 0.8 and after > 0.99, (before, after)
+    assert before < 0.8
+    assert after > 0.99

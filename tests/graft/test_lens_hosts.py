@@ -9,10 +9,12 @@ import pytest
 
 import tracr
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("transformer_lens")
 
-from tracr import graft  # noqa: E402
+import torch
+
+from tracr import graft
 
 TWINS = Path(__file__).parents[2] / "docs" / "natural" / "twins"
 pytestmark = pytest.mark.slow
@@ -51,4 +53,6 @@ def test_a_gpt2_of_hugging_face_is_a_host(tmp_path: Path) -> None:
     data = graft.data_of_ids(inputs, ids, answers, start=1, pad=twin.teacher.vocabulary.pad_id)
     part = graft.Part(twin.teacher, "blocks.0.attn.0")
     report = graft.replace(host, "blocks.0.attn.0", part, data, refine=50).report()
-    assert report.counts and report.recovered is not None and report.recovered.value > 0.98
+    assert report.counts
+    assert report.recovered is not None
+    assert report.recovered.value > 0.98

@@ -27,8 +27,10 @@ def test_a_part_names_its_variables_with_their_kinds() -> None:
     assert [(one.label, one.kind) for one in head.inputs] == [("tokens", "one-hot")]
     assert [(one.label, one.kind) for one in head.outputs] == [("hist_share", "number")]
     assert [one.label for one in neurons.inputs] == ["hist_share"]
-    assert neurons.name == "blocks.0.mlp" and neurons.kind == "mlp"
-    assert "count" in head.sentence and repr(head) == "Part(hist blocks.0.attn.0: tokens -> hist_share)"
+    assert neurons.name == "blocks.0.mlp"
+    assert neurons.kind == "mlp"
+    assert "count" in head.sentence
+    assert repr(head) == "Part(hist blocks.0.attn.0: tokens -> hist_share)"
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
@@ -75,7 +77,8 @@ def test_a_library_has_the_parts_of_programs_that_take_the_tokens() -> None:
     kept = distinct(found, [tuple("ab"), tuple("aab"), tuple("bbb"), tuple("b")])
     titles = [one.part.title for one, _ in kept]
     equal = [title for _, others in kept for title in others]
-    assert titles[0] == "hist blocks.0.attn.0" and len(titles) + len(equal) <= len(found)
+    assert titles[0] == "hist blocks.0.attn.0"
+    assert len(titles) + len(equal) <= len(found)
     assert any(title.startswith("hist2 blocks.0.attn") for title in equal)
     assert len({one.key for one, _ in kept}) == len(kept)
 
@@ -121,6 +124,8 @@ def test_places_that_do_not_exist_are_refused(at: str | list[str], wrong: str) -
 
 def test_public_names_exist() -> None:
     """Every public name that needs no torch can be had without it."""
-    assert graft.Part is Part and graft.parts_of is parts_of and graft.library is library
+    assert graft.Part is Part
+    assert graft.parts_of is parts_of
+    assert graft.library is library
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = graft.nothing

@@ -13,7 +13,7 @@ from tracr.errors import FormatError
 
 pytest.importorskip("torch")
 
-from tracr import graft  # noqa: E402
+from tracr import graft
 
 TWINS = "docs/natural/twins"
 
@@ -29,10 +29,13 @@ def test_right_and_wrong_claims(tmp_path: Path) -> None:
     file = tmp_path / "claims.json"
     file.write_text(json.dumps(right))
     found = lab.replacements("hist", file, inputs=400)
-    assert found.same == 1.0 and found.recovered > 0.95 and set(found.by_component) == {"blocks.0.attn.0", "blocks.0.mlp"}
+    assert found.same == 1.0
+    assert found.recovered > 0.95
+    assert set(found.by_component) == {"blocks.0.attn.0", "blocks.0.mlp"}
     assert found.as_json()["by_component"]["blocks.0.mlp"]["claimed"] == "hist blocks.0.mlp"
     wrong = lab.replacements("hist", claim(attn_0="shift_by blocks.0.attn.0", mlp=None), inputs=400)
-    assert wrong.same == wrong.counts == 0.0 and wrong.recovered < 0.5
+    assert wrong.same == wrong.counts == 0.0
+    assert wrong.recovered < 0.5
     assert wrong.by_component["blocks.0.mlp"].claimed is None
 
 
@@ -40,7 +43,8 @@ def test_parts_of_own_programs_are_claims() -> None:
     """A dict of parts is a submission too."""
     model = lab.case("hist").model
     found = lab.replacements("hist", {"blocks.0.attn.0": graft.Part(model, "blocks.0.attn.0")}, inputs=300)
-    assert found.by_component["blocks.0.attn.0"].same and not found.by_component["blocks.0.mlp"].same
+    assert found.by_component["blocks.0.attn.0"].same
+    assert not found.by_component["blocks.0.mlp"].same
 
 
 @pytest.mark.parametrize(
@@ -64,4 +68,5 @@ def test_twins() -> None:
     """The claims of `explain` on a twin."""
     subject = lab.subject("hist", "twin", seed=0, twins=TWINS)
     found = lab.replacements(subject, claim(attn_0="hist blocks.0.attn.0", mlp="hist blocks.0.mlp"))
-    assert found.same == found.counts == 1.0 and found.recovered > 0.99
+    assert found.same == found.counts == 1.0
+    assert found.recovered > 0.99

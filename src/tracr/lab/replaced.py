@@ -169,9 +169,7 @@ def _named(subject: Subject, submitted: str | Path | Mapping[str, Any]) -> dict[
     return found
 
 
-def _scored(
-    host: Any, true: Part, claimed: Part | None, inputs: list[Any], refine: int, seed: int
-) -> ReplacementScore:
+def _scored(host: Any, true: Part, claimed: Part | None, inputs: list[Any], refine: int, seed: int) -> ReplacementScore:
     from tracr.graft.replacing import replace
 
     grafted = replace(host, true.name, claimed or true, inputs, share=SHARE, refine=refine if claimed else 0, seed=seed)
