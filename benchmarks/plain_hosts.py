@@ -75,7 +75,7 @@ def modular(prime: int) -> HostTask:
     return HostTask(model, inputs, 1, 0.3, WEIGHT_DECAY)
 
 
-class PlainBlock(nn.Module):
+class PlainBlock(nn.Module):  # type: ignore[misc]
     """Attention and an MLP, with TransformerLens's hook points."""
 
     def __init__(self, width: int, heads: int, causal: bool) -> None:
@@ -102,7 +102,7 @@ class PlainBlock(nn.Module):
         return found
 
 
-class PlainHost(nn.Module):
+class PlainHost(nn.Module):  # type: ignore[misc]
     """A transformer from ids to logits; no head sees padding."""
 
     def __init__(self, task: HostTask, width: int = 64, heads: int = 4) -> None:

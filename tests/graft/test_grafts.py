@@ -134,7 +134,7 @@ def test_several_heads_are_replaced_together() -> None:
     inputs = graft.inputs_of(model)
     for at in ([part.name for part in heads], "blocks.0.attn"):
         assert_right_where_fitted(graft.replace(model.to_torch(), at, heads, inputs, share=0.8))
-        alone = graft.replace(model.to_torch(), at, heads[:1], inputs)
+        alone: Any = graft.replace(model.to_torch(), at, heads[:1], inputs)
         test = alone.fitted.bench.test
         assert (test.score(alone.logits(test.ids))[0] != test.scored).any()
 
@@ -390,7 +390,7 @@ def test_a_damaged_twin_is_repaired(twin: Any, at: str) -> None:
         for weights in held if at.endswith("mlp") else [one[0] for one in held]:
             weights.add_(torch.randn_like(weights) * weights.std() * 3)
     part = graft.Part(twin.teacher, at)
-    grafted = graft.replace(host, at, part, graft.inputs_of(twin.teacher), refine=200, aim="answers")
+    grafted: Any = graft.replace(host, at, part, graft.inputs_of(twin.teacher), refine=200, aim="answers")
     test = grafted.fitted.bench.test
     before = test.score(grafted.fitted.bench.test_record.logits)[0].sum() / test.scored.sum()
     after = test.score(grafted.logits(test.ids))[0].sum() / test.scored.sum()

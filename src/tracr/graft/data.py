@@ -23,13 +23,14 @@ from tracr.runtime.table_interpreter import evaluate_batch
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
 
-__all__ = ["Answers", "GraftData", "data_of_ids", "data_of_program", "inputs_of"]
+__all__ = ["HostAnswers", "GraftData", "data_of_ids", "data_of_program", "inputs_of"]
 
 Array = NDArray[Any]
+FAR = 0.01  # a number without listed values is right up to this
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class HostAnswers:
     """What logits `start` to `stop` should say at each token: a class, or numbers; `scored` [input, token].
 
     `wanted` is [input, token] with classes, or [input, token, logit] with numbers, which `output` decodes.
@@ -41,7 +42,7 @@ class Answers:
     scored: NDArray[np.bool_]
     output: Output | None = None
 
-    def rows(self, chosen: NDArray[np.intp], longest: int) -> Answers:
+    def rows(self, chosen: NDArray[np.intp], longest: int) -> HostAnswers:
         """The answers to some of the inputs, at the first tokens."""
         return replace(self, wanted=self.wanted[chosen, :longest], scored=self.scored[chosen, :longest])
 
@@ -55,7 +56,7 @@ class Answers:
         given, wanted = whole.codes(mine), whole.codes(self.wanted)
         if isinstance(whole.domain, Finite):
             return np.asarray(given == wanted)
-        return np.asarray(np.isclose(given, wanted, rtol=0, atol=1e-2, equal_nan=True))
+        return np.asarray((np.abs(given - wanted) <= FAR) | (np.isnan(given) & np.isnan(wanted)))
 
     def losses(self, logits: torch.Tensor, reference: torch.Tensor | None = None) -> torch.Tensor:
         """Cross-entropy of classes, squared error of numbers, [input, token]; with `reference`, from its answers.
@@ -91,7 +92,7 @@ class GraftData:
     ids: NDArray[np.int64]
     start: int
     pad: int | None
-    answers: tuple[Answers, ...]
+    answers: tuple[HostAnswers, ...]
     longest: int
 
     def __len__(self) -> int:
@@ -168,18 +169,18 @@ def data_of_program(model: DesignedModel, inputs: Sequence[Sequence[Any]]) -> Gr
     return GraftData(kept, ids, 1, model.vocabulary.pad_id, answers, ids.shape[1] - 1)
 
 
-def _answers(output: Output, values: list[list[Any]], real: NDArray[np.bool_]) -> Answers:
+def _answers(output: Output, values: list[list[Any]], real: NDArray[np.bool_]) -> HostAnswers:
     if output.encoding is Encoding.CATEGORICAL:
         assert isinstance(output.domain, Finite)
         classes = np.full(real.shape, -1, dtype=np.int64)
         classes[real] = [output.domain.index[value] for row in values for value in row]
-        return Answers(output.start, output.stop, classes, real)
+        return HostAnswers(output.start, output.stop, classes, real)
     numbers = np.zeros((*real.shape, output.stop - output.start))
     flat = [value for row in values for value in row]
     numbers[real, 0] = [0.0 if value is None else float(value) for value in flat]
     if numbers.shape[-1] > 1:
         numbers[real, 1] = [float(value is None) for value in flat]
-    return Answers(output.start, output.stop, numbers, real, output)
+    return HostAnswers(output.start, output.stop, numbers, real, output)
 
 
 def data_of_ids(
@@ -206,5 +207,5 @@ def data_of_ids(
     if pad is None and not real.all():
         raise TracrError("the inputs have different lengths, so some are padded", hint="pass pad=, the id of padding")
     width = int(wanted.max(initial=0)) + 1
-    logits = Answers(0, max(width, 2**31 - 1), wanted, real & (wanted >= 0))
+    logits = HostAnswers(0, max(width, 2**31 - 1), wanted, real & (wanted >= 0))
     return GraftData(kept, numbers, start, pad, (logits,), real.shape[1])

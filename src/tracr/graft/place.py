@@ -53,17 +53,26 @@ def place_of(at: str | Sequence[str]) -> GraftPlace:
     (0, 2)
     """
     names = [at] if isinstance(at, str) else list(at)
-    matches = [NAME.fullmatch(name) if isinstance(name, str) else None for name in names]
-    found = [match for match in matches if match is not None]
-    if not names or len(found) < len(names):
-        wrong = next((name for name, match in zip(names, matches, strict=True) if match is None), at)
-        raise TracrError(
-            f"there is no place {wrong!r}",
-            hint='write "blocks.0.attn.1" for a head, "blocks.0.attn" for all heads, "blocks.0.mlp" for an MLP, '
-            "or a list of heads of one layer",
-        )
+    found = [_matched(name) for name in names]
+    if not found:
+        raise _unknown(at)
     if len(found) == 1 and not found[0][3]:
         return GraftPlace(int(found[0][1]), "mlp" if found[0][2] else "attn")
     if len({match[1] for match in found}) > 1 or not all(match[3] for match in found):
         raise TracrError("only several heads of one layer are replaced together", hint="replace the others one by one")
     return GraftPlace(int(found[0][1]), "attn", tuple(sorted({int(match[3]) for match in found})))
+
+
+def _matched(name: object) -> re.Match[str]:
+    match = NAME.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        raise _unknown(name)
+    return match
+
+
+def _unknown(at: object) -> TracrError:
+    return TracrError(
+        f"there is no place {at!r}",
+        hint='write "blocks.0.attn.1" for a head, "blocks.0.attn" for all heads, "blocks.0.mlp" for an MLP, '
+        "or a list of heads of one layer",
+    )

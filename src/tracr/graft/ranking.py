@@ -26,7 +26,7 @@ from tracr.graft.controls import ablations_of
 from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
 from tracr.graft.parts_library import distinct
-from tracr.graft.recovery import Interval, Recovery, Score, recovered_loss
+from tracr.graft.recovery import ShareInterval, Recovery, HostScore, recovered_loss
 from tracr.graft.replacing import Workbench, workbench, write_maps
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]
@@ -40,7 +40,7 @@ class ExplainedBy:
     """A part in the component's place: what it recovers, how its variables were read, and the parts equal to it."""
 
     part: Part
-    recovered: Interval | None
+    recovered: ShareInterval | None
     recovered_loss: float | None
     accuracy: float
     reads: dict[str, float]
@@ -124,9 +124,9 @@ def explain(
     if not candidates:
         raise TracrError(f"no part of the library can be at {bench.sites.place.name}", hint="pass other parts")
     chosen = _first_trial(bench, [one for one, _ in candidates])[:count]
-    test, own = bench.test, Score(*bench.test.score(bench.test_record.logits))
+    test, own = bench.test, HostScore(*bench.test.score(bench.test_record.logits))
     mean = ablations_of(bench, np.random.default_rng(seed))["mean"]
-    recovery = Recovery(test.scored, own, Score(*test.score(mean)), seed)
+    recovery = Recovery(test.scored, own, HostScore(*test.score(mean)), seed)
     rows = [_explained(bench, recovery, *candidates[number], steps) for number in chosen]
     return PartRanking(
         bench.sites.place.name,
@@ -164,7 +164,7 @@ def _explained(
     bench: Workbench, recovery: Recovery, observed: ObservedPart, equal: tuple[str, ...], refine: int
 ) -> ExplainedBy:
     grafted = bench.graft([observed], observed.output, refine=refine)
-    score = Score(*bench.test.score(grafted.logits(bench.test.ids)))
+    score = HostScore(*bench.test.score(grafted.logits(bench.test.ids)))
     labels = [variable.label for variable in observed.part.inputs]
     reads = {label: bench.read(values).tested for label, values in zip(labels, observed.reads, strict=True)}
     return ExplainedBy(

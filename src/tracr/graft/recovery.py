@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Interval", "Recovery", "Score", "recovered_loss"]
+__all__ = ["ShareInterval", "Recovery", "HostScore", "recovered_loss"]
 
 Array = NDArray[Any]
 DRAWS = 1000
@@ -21,7 +21,7 @@ LEAST = 0.005  # an ablation that costs less accuracy than this leaves nothing t
 
 
 @dataclass(frozen=True)
-class Interval:
+class ShareInterval:
     """A number with its 95 % interval."""
 
     value: float
@@ -37,7 +37,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class HostScore:
     """Right answers and losses of a model, [input, token]."""
 
     right: NDArray[np.bool_]
@@ -49,8 +49,8 @@ class Recovery:
     """The scores of a host, of its ablations, and of anything put in the component's place, on the same inputs."""
 
     scored: NDArray[np.bool_]
-    host: Score
-    ablated: Score
+    host: HostScore
+    ablated: HostScore
     seed: int
 
     @property
@@ -59,11 +59,11 @@ class Recovery:
         count = len(self.scored)
         return np.random.default_rng(self.seed).multinomial(count, np.full(count, 1 / count), size=DRAWS)
 
-    def accuracy(self, score: Score) -> float:
+    def accuracy(self, score: HostScore) -> float:
         """The share of right answers over all scored tokens."""
         return float(score.right.sum() / max(1, self.scored.sum()))
 
-    def loss(self, score: Score) -> float:
+    def loss(self, score: HostScore) -> float:
         """The mean loss over all scored tokens."""
         return float(score.losses.sum() / max(1, self.scored.sum()))
 
@@ -72,7 +72,7 @@ class Recovery:
         """What the mean ablation costs in accuracy."""
         return self.accuracy(self.host) - self.accuracy(self.ablated)
 
-    def recovered(self, score: Score, at: int | None = None) -> Interval | None:
+    def recovered(self, score: HostScore, at: int | None = None) -> ShareInterval | None:
         """The recovered share of the accuracy, at all tokens or at one; `None` if the ablation costs nothing."""
         counts, (own, ablated, mine) = self._sums([self.host, self.ablated, score], at)
         if own.sum() - ablated.sum() < LEAST * counts.sum():
@@ -82,24 +82,24 @@ class Recovery:
         shares = gains[costs > 0] / costs[costs > 0]
         value = (mine.sum() - ablated.sum()) / (own.sum() - ablated.sum())
         low, high = np.quantile(shares, [0.025, 0.975])
-        return Interval(float(value), float(low), float(high))
+        return ShareInterval(float(value), float(low), float(high))
 
-    def difference(self, first: Score, second: Score) -> Interval:
+    def difference(self, first: HostScore, second: HostScore) -> ShareInterval:
         """By how much the first is right more often than the second."""
         counts, (one, other) = self._sums([first, second], None)
         drawn = self.drawn
         shares = drawn @ (one - other) / np.maximum(drawn @ counts, 1)
         low, high = np.quantile(shares, [0.025, 0.975])
-        return Interval(float((one - other).sum() / max(1, counts.sum())), float(low), float(high))
+        return ShareInterval(float((one - other).sum() / max(1, counts.sum())), float(low), float(high))
 
-    def _sums(self, scores: list[Score], at: int | None) -> tuple[Array, list[Array]]:
+    def _sums(self, scores: list[HostScore], at: int | None) -> tuple[Array, list[Array]]:
         """The scored tokens of each input, and how many of them are right."""
         where = slice(None) if at is None else slice(at, at + 1)
         counts = self.scored[:, where].sum(axis=1).astype(np.float64)
         return counts, [one.right[:, where].sum(axis=1).astype(np.float64) for one in scores]
 
 
-def recovered_loss(recovery: Recovery, score: Score) -> float | None:
+def recovered_loss(recovery: Recovery, score: HostScore) -> float | None:
     """The recovered share of the loss; `None` if the ablation costs none."""
     cost = recovery.loss(recovery.ablated) - recovery.loss(recovery.host)
     if cost <= 0:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
-from tracr.graft.recovery import Interval, Recovery, Score, recovered_loss
+from tracr.graft.recovery import ShareInterval, Recovery, HostScore, recovered_loss
 from tracr.graft.replacing import joint_output
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ReportLine:
     name: str
     loss: float
     accuracy: float
-    recovered: Interval | None
+    recovered: ShareInterval | None
     recovered_loss: float | None
     beaten: bool | None = None
 
@@ -57,7 +57,7 @@ class ReplacementReport:
     part: str
     inputs: int
     lines: tuple[ReportLine, ...]
-    positions: tuple[Interval | None, ...]
+    positions: tuple[ShareInterval | None, ...]
     reads: dict[str, float]
     unseen: float
     cost: float
@@ -67,7 +67,7 @@ class ReplacementReport:
         return next(one for one in self.lines if one.name == name)
 
     @property
-    def recovered(self) -> Interval | None:
+    def recovered(self) -> ShareInterval | None:
         """The share of the accuracy that the replacement recovers; `None` if the ablation costs nothing."""
         return self.line("replaced").recovered
 
@@ -133,8 +133,8 @@ def report_of(
     bench = fitted.bench
     test = bench.test
 
-    def scored(logits: Any) -> Score:
-        return Score(*test.score(logits))
+    def scored(logits: Any) -> HostScore:
+        return HostScore(*test.score(logits))
 
     host, ablated = scored(bench.test_record.logits), ablations_of(bench, np.random.default_rng(seed))
     recovery = Recovery(test.scored, host, scored(ablated["mean"]), seed)
@@ -158,7 +158,7 @@ def report_of(
     )
 
 
-def _line(recovery: Recovery, kind: str, name: str, score: Score) -> ReportLine:
+def _line(recovery: Recovery, kind: str, name: str, score: HostScore) -> ReportLine:
     loss, accuracy = recovery.loss(score), recovery.accuracy(score)
     return ReportLine(kind, name, loss, accuracy, recovery.recovered(score), recovered_loss(recovery, score))
 
