@@ -23,7 +23,7 @@ from tracr.runtime.table_interpreter import evaluate_batch
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
 
-__all__ = ["HostAnswers", "GraftData", "data_of_ids", "data_of_program", "inputs_of"]
+__all__ = ["GraftData", "HostAnswers", "data_of_ids", "data_of_program", "inputs_of"]
 
 Array = NDArray[Any]
 FAR = 0.01  # a number without listed values is right up to this

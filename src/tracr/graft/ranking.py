@@ -26,7 +26,7 @@ from tracr.graft.controls import ablations_of
 from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
 from tracr.graft.parts_library import distinct
-from tracr.graft.recovery import ShareInterval, Recovery, HostScore, recovered_loss
+from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
 from tracr.graft.replacing import Workbench, workbench, write_maps
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]

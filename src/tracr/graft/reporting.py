@@ -10,7 +10,7 @@ import numpy as np
 
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
-from tracr.graft.recovery import ShareInterval, Recovery, HostScore, recovered_loss
+from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
 from tracr.graft.replacing import joint_output
 
 if TYPE_CHECKING:
