@@ -17,6 +17,7 @@ NOTEBOOKS: dict[str, list[str]] = {
     "lesson.ipynb": [],
     "patching.ipynb": ["transformer_lens"],
     "laboratory.ipynb": ["safetensors"],
+    "replacing.ipynb": ["torch"],
 }
 """With the libraries that they need besides matplotlib."""
 

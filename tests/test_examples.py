@@ -35,6 +35,7 @@ TELLING = {
     "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
     "my_method": ["mine    EdgeScores(auroc=1.0", "random  EdgeScores(auroc=0."],
     "my_sae": ["mine     f1 0.7", "null     f1 0.0", "ceiling  f1 1.00"],
+    "replace_a_component": ["counts: better than every control", "if the head read aaaa -> 4 4 4 4"],
     "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
 }
 NEEDS = {
@@ -43,6 +44,7 @@ NEEDS = {
     "in_onnx": ["onnx", "onnxruntime"],
     "in_torch": ["torch"],
     "in_transformer_lens": ["torch", "transformer_lens"],
+    "replace_a_component": ["torch"],
 }
 
 FRAMEWORKS = sorted({"matplotlib", "sklearn", *itertools.chain.from_iterable([*NEEDS.values(), *HEAVY.values()])})

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
 
 __all__ = [
-    "Part",
+    "DescribedPart",
     "as_json",
     "certificate_json",
     "columns_json",
@@ -32,7 +32,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Part:
+class DescribedPart:
     """A component (head or group of neurons): its place, what it computes, reads and writes, and its size."""
 
     where: str
@@ -43,7 +43,7 @@ class Part:
     size: int
 
 
-def parts(model: DesignedModel) -> list[Part]:
+def parts(model: DesignedModel) -> list[DescribedPart]:
     """Every component, in the order of the forward pass."""
     found = []
     for sublayer in model.schedule.sublayers():
@@ -54,11 +54,11 @@ def parts(model: DesignedModel) -> list[Part]:
     return found
 
 
-def _part(where: str, component: Component, says: str) -> Part:
+def _part(where: str, component: Component, says: str) -> DescribedPart:
     kind, size = ("head", component.rank) if isinstance(component, Head) else ("mlp", component.read.width)
     reads = tuple(variable.label for variable in component.reads if variable.node is not None)
     writes = tuple(variable.label for variable, _ in component.writes)
-    return Part(where, kind, says, reads, writes, size)
+    return DescribedPart(where, kind, says, reads, writes, size)
 
 
 def sizes(model: DesignedModel) -> dict[str, int]:

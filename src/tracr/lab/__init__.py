@@ -25,6 +25,7 @@ unread_edges.py  edges that do not lead to the case's output: of decoys, of anot
 reporting/    `report`: tables, figures and a page of a run
 explained/    the explanations track: submitted roles, and submitted programs
 predicted/    the predictions track: questions about interventions, and their answers
+replaced.py   the replacement track: claims that a component computes a part
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ __all__ = [
     "PredictionScores",
     "Predictions",
     "ProgramScores",
+    "ReplacementScores",
     "Standing",
     "Subject",
     "Track",
@@ -66,6 +68,7 @@ __all__ = [
     "read_predictions",
     "read_results",
     "read_subject",
+    "replacements",
     "report",
     "roles_of",
     "run",
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from tracr.lab.predicted.predicting import Predictions, predictions, read_predictions
     from tracr.lab.predicted.prediction_scores import PredictionScores
     from tracr.lab.realising import REALISATIONS
+    from tracr.lab.replaced import ReplacementScores, replacements
     from tracr.lab.reporting.lab_report import LabReport, report
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
     from tracr.lab.rows import Conditions
@@ -144,6 +148,8 @@ else:
         "ProgramScores": "tracr.lab.explained.program_scores",
         "Predictions": "tracr.lab.predicted.predicting",
         "PredictionScores": "tracr.lab.predicted.prediction_scores",
+        "ReplacementScores": "tracr.lab.replaced",
+        "replacements": "tracr.lab.replaced",
     }
 
     def __getattr__(name: str) -> Any:

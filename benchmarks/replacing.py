@@ -1,0 +1,168 @@
+"""Known answers: components of admitted twins replaced by the parts of their teachers, and ranked in a library.
+
+    python benchmarks/replacing.py docs/natural/twins [-o docs/replacing/twins.json] [--only hist sort-0] [--table]
+    python benchmarks/replacing.py FOLDER... [--seeds 0] [--refine 100]
+
+A folder holds twins as `twin.save` writes them. Rows that the file already has are kept: a stopped run continues. Maps
+are fitted on 3 of 4 inputs and tested on the others. For every head and MLP of the teacher whose mean ablation costs at
+least 5 points of accuracy in the twin, a row has
+
+- what the true part recovers in closed form, and, if that is below 99 %, after refining by gradient;
+- which part of the library (the zoo's programs for the twin's tokens, and the teacher's parts) `explain` puts first,
+  and whether its output is the true part's: up to renaming on all inputs tried (`same`), or up to renaming at each
+  position (`same_at_positions`): the map that writes has a vector for each position, and what the position tells
+  need not come from the part.
+
+--table prints the rows that miss, and the shares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import tracr
+from tracr import graft
+from tracr.graft.controls import told_by
+
+COSTS, WANTED, SHARE = 0.05, 0.99, 0.75
+
+
+def main() -> None:
+    """Add the missing rows, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("-o", "--out", type=Path, default=Path("docs/replacing/twins.json"))
+    parser.add_argument("--only", nargs="+", help="names of twins")
+    parser.add_argument("--seeds", nargs="+", type=int, help="seeds of twins")
+    parser.add_argument("--refine", type=int, default=100)
+    parser.add_argument("--inputs", type=int, default=1500)
+    parser.add_argument("--table", action="store_true")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
+    done = {(row["twin"], row["at"]) for row in rows}
+    for folder in given.folders:
+        for place in sorted(folder.iterdir()):
+            if not (place / "twin.json").exists() or (given.only and place.name not in given.only):
+                continue
+            twin: Any = tracr.load(place)
+            if not twin.admitted or (given.seeds and twin.seed not in given.seeds):
+                continue
+            for row in rows_of(place.name, twin, given, done):
+                rows.append(row)
+                print(json.dumps({name: value for name, value in row.items() if name != "explained"}), flush=True)
+                given.out.parent.mkdir(parents=True, exist_ok=True)
+                aside = given.out.with_suffix(".tmp")
+                aside.write_text(json.dumps(rows, indent=1) + "\n")
+                aside.replace(given.out)
+    if given.table:
+        print(table(rows))
+
+
+def rows_of(name: str, twin: Any, given: argparse.Namespace, done: set[tuple[str, str]]) -> Any:
+    """The rows of a twin's components."""
+    teacher, host = twin.teacher, twin.to_torch()
+    options = teacher.options
+    own = graft.parts_of(teacher, name)
+    wanted = [part for part in own if part.kind == "head" or part.name.endswith(".mlp")]
+    missing = [part for part in wanted if (name, part.name) not in done]
+    if not missing:
+        return
+    inputs = graft.inputs_of(teacher, given.inputs)
+    parts = [*own, *graft.library(options.vocab, options.max_seq_len, causal=options.causal)]
+    for part in missing:
+        began = time.time()
+        row: dict[str, Any] = {"twin": name, "at": part.name, "does": part.sentence}
+        yield {**row, **measured(host, part, parts, inputs, given.refine), "seconds": round(time.time() - began, 1)}
+
+
+def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], refine: int) -> dict[str, Any]:
+    """The row of one component."""
+    report = graft.replace(host, part.name, part, inputs, share=SHARE).report()
+    found: dict[str, Any] = {"inputs": len(inputs), "cost": round(report.cost, 4)}
+    if report.cost < COSTS:
+        return found
+    found |= {"closed": share(report), "counts": report.counts, "verdict": report.verdict, "reads": rounded(report)}
+    steps = 0
+    if found["closed"]["value"] < WANTED:
+        steps = refine
+        again = graft.replace(host, part.name, part, inputs, share=SHARE, refine=steps).report()
+        found |= {"refined": share(again), "counts": again.counts, "verdict": again.verdict, "reads": rounded(again)}
+    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE)
+    best = ranking.best
+    true = next((one for one in ranking.rows if part.title in (one.part.title, *one.equal)), None)
+    same = true is not None and true.output.key == best.output.key
+    apart = true is not None and true.output.key_at_positions == best.output.key_at_positions
+    simpler = true is not None and told_by(true.output, best.output) == 1.0
+    place = None if true is None else 1 + ranking.rows.index(true)
+    first: dict[str, Any] = {
+        "first": best.part.title,
+        "first_recovers": round(best.recovered.value, 4) if best.recovered else None,
+    }
+    first["same_at_positions"] = apart
+    return {**found, **first, "same": same, "function_of_true": simpler, "place": place, "tried": ranking.tried}
+
+
+def share(report: Any) -> dict[str, float]:
+    """The recovered share with its interval."""
+    return {name: round(value, 4) for name, value in report.recovered.to_dict().items()}
+
+
+def rounded(report: Any) -> dict[str, float]:
+    """How often each variable was read right."""
+    return {label: round(right, 4) for label, right in report.reads.items()}
+
+
+def recovered(row: dict[str, Any]) -> float:
+    """The share that the true part recovers, refined if need be."""
+    return float(row.get("refined", row["closed"])["value"])
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The shares, and every row that misses."""
+    costly = [row for row in rows if row["cost"] >= COSTS]
+    right = [row for row in costly if recovered(row) >= WANTED]
+    twins = len({row["twin"] for row in rows})
+    closed = sum(row["closed"]["value"] >= WANTED for row in costly)
+    lines = [
+        f"{len(costly)} of {len(rows)} components of {twins} twins cost at least 5 points.",
+        f"The true part recovers at least 99 % of {of(right, costly)}: {closed} in closed form, the others refined.",
+        f"`explain` puts its function first for {of([row for row in costly if row['same']], costly)}, "
+        f"up to renaming at each position for {of([row for row in costly if row['same_at_positions']], costly)}.",
+        f"Both hold for {of([row for row in right if row['same_at_positions']], costly)}.",
+        f"The replacement beats every control for {of([row for row in costly if row['counts']], costly)}.",
+        "",
+        "| twin | component | recovered | refined | first in the ranking | the same function |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    return "\n".join([*lines, *(line(row) for row in costly if recovered(row) < WANTED or not row["same"])])
+
+
+def of(some: list[Any], every: list[Any]) -> str:
+    """How many of how many."""
+    return f"{len(some)} of {len(every)} ({len(some) / max(1, len(every)):.1%})"
+
+
+def line(row: dict[str, Any]) -> str:
+    """A row of the table of misses."""
+    refined = f"{row['refined']['value']:.3f}" if "refined" in row else ""
+    same = "at each position" if row["same_at_positions"] else "no"
+    if row["function_of_true"] and not row["same_at_positions"]:
+        same = "no: a function of the true output"
+    first = f"{row['first']} ({row['first_recovers']:.3f})"
+    return (
+        f"| {row['twin']} | {row['at']} | {row['closed']['value']:.3f} | {refined} | {first} "
+        f"| {'yes' if row['same'] else same} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""Controls: what else could have been put in the component's place, fitted in the same way.
+
+- *another function*: the part's own component, but values of one of its variables are exchanged before it computes: it
+  has the same variables and the same weights, and computes something else. Functions are left out whose output tells
+  the part's output at 95 % of the tokens.
+- *shuffled*: the part's output on another input of the same length.
+- *linear*: an affine map of the stream (for heads, also of its mean over the positions that the head may see) with the
+  rank of the part's writing.
+- *other parts* that the user gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from tracr.graft.fitting import fit_linear, fit_write_means
+from tracr.graft.modules import WriteModule
+from tracr.graft.observed import CodedValues, coded
+from tracr.graft.part import Part
+from tracr.graft.refining import refine_writing
+from tracr.graft.replacing import Fitted, Workbench
+
+if TYPE_CHECKING:
+    from tracr.graft.data import GraftData
+    from tracr.graft.host import HostRecord
+
+__all__ = ["Controlled", "ablations_of", "controls_of", "rank_of", "told_by"]
+
+Array = NDArray[Any]
+DRAWN, TRIES = 3, 40
+DIFFERENT = 0.05  # the share of tokens that another function must not tell
+
+
+@dataclass(frozen=True, eq=False)
+class Controlled:
+    """A control: its kind, what it is, and the host's logits with it on the inputs to test with."""
+
+    kind: str
+    name: str
+    logits: Array
+
+
+def controls_of(fitted: Fitted, others: Sequence[Part], seed: int) -> Iterator[Controlled]:
+    """All controls of a graft, each fitted (and refined) like the graft."""
+    rng = np.random.default_rng(seed)
+    yield from _other_functions(fitted, rng)
+    yield Controlled("shuffled", "the part's output on another input", _shuffled(fitted, rng))
+    yield Controlled("linear", f"an affine map of rank {rank_of(fitted)}", _linear(fitted))
+    bench = fitted.bench
+    for one in bench.observed(others):
+        if one.output.key != fitted.output.key:
+            grafted = bench.graft([one], one.output, refine=fitted.refine)
+            yield Controlled("other part", one.part.title, grafted.logits(bench.test.ids))
+
+
+def _other_functions(fitted: Fitted, rng: np.random.Generator) -> Iterator[Controlled]:
+    bench, seen = fitted.bench, set[str]()
+    choices = _exchangeable(fitted)
+    for attempt in range(TRIES if choices else 0):
+        number, role, place, label = choices[rng.integers(len(choices))]
+        count = fitted.observed[number].reads[place].count
+        other = rng.permutation(count) if attempt % 2 else rng.integers(count, size=count)
+        swaps = {number: {(role, place): other}}
+        output = _outputs(fitted, swaps)
+        if output.key in seen or output.count < 2 or told_by(output, fitted.output) > 1 - DIFFERENT:
+            continue
+        seen.add(output.key)
+        grafted = bench.graft(fitted.observed, output, refine=fitted.refine, swaps=swaps)
+        side = {"Q": " of queries", "K": " of keys", "V": " that are moved"}.get(role, "")
+        name = f"values of {label}{side} exchanged, {len(seen)}"
+        yield Controlled("another function", name, grafted.logits(bench.test.ids))
+        if len(seen) == DRAWN:
+            return
+
+
+def told_by(known: CodedValues, wanted: CodedValues) -> float:
+    """The share of tokens at which the best guess of one variable from another is right."""
+    real = wanted.classes >= 0
+    pairs = known.classes[real] * wanted.count + wanted.classes[real]
+    counts = np.bincount(pairs, minlength=known.count * wanted.count).reshape(known.count, wanted.count)
+    return float(counts.max(axis=1).sum() / max(1, real.sum()))
+
+
+def _exchangeable(fitted: Fitted) -> list[tuple[int, str, int, str]]:
+    """The variables that can be exchanged: the number of the part, the role, the variable's place and label."""
+    found = []
+    for number, one in enumerate(fitted.observed):
+        weights = one.part.weights
+        for role in [name for name in weights.matrices if name not in ("O", "out")]:
+            for place, variable in enumerate(one.part.inputs):
+                rows = [weights.slots.index(slot) for slot in variable.slots]
+                if one.reads[place].count > 1 and weights.matrices[role][rows].any():
+                    found.append((number, role, place, variable.label))
+    return found
+
+
+def _outputs(fitted: Fitted, swaps: dict[int, dict[tuple[str, int], Any]]) -> CodedValues:
+    """What parts with exchanged values write, given the program's values."""
+    real = fitted.output.classes >= 0
+    found = []
+    for module, one in zip(fitted.bench.modules(fitted.observed, swaps), fitted.observed, strict=True):
+        values = [torch.as_tensor(np.maximum(values.classes, 0)) for values in one.reads]
+        with torch.no_grad():
+            found.append(module.compute(values, torch.as_tensor(real)).double().numpy())
+    return coded(np.concatenate(found, axis=-1), real)
+
+
+def exchanged_inputs(data: GraftData, rng: np.random.Generator) -> NDArray[np.intp]:
+    """For each input another one of its length, if there is one."""
+    lengths = data.real.sum(axis=1)
+    order = np.arange(len(lengths))
+    for length in np.unique(lengths):
+        mine = np.flatnonzero(lengths == length)
+        drawn = rng.permutation(mine)
+        order[drawn] = np.roll(drawn, 1)
+    return order
+
+
+def _shuffled(fitted: Fitted, rng: np.random.Generator) -> Array:
+    bench, output = fitted.bench, fitted.output
+    mine = bench.fitted_rows(output).classes[exchanged_inputs(bench.fit, rng)]
+    tested = bench.test_rows(output).classes[exchanged_inputs(bench.test, rng)]
+    both = np.full(output.classes.shape, -1)
+    both[: len(mine), : mine.shape[1]], both[len(mine) :, : tested.shape[1]] = mine, tested
+    write = WriteModule(bench.write(CodedValues(both, output.codes))).to(bench.host.device)
+    if fitted.refine:
+
+        def written(stream: torch.Tensor, chosen: NDArray[np.intp]) -> torch.Tensor:
+            return write.of_classes(torch.as_tensor(mine[chosen], device=stream.device))
+
+        refine_writing(bench, [write.vectors, write.positions], written, fitted.refine, bench.seed)
+    with torch.no_grad():
+        found = write.of_classes(torch.as_tensor(tested, device=bench.host.device))
+    return bench.logits(bench.test, found.cpu().numpy())
+
+
+def rank_of(fitted: Fitted) -> int:
+    """The rank of what the part can write, positions aside."""
+    vectors = fitted.bench.write(fitted.output).vectors
+    return int(np.linalg.matrix_rank(vectors - vectors.mean(axis=0)))
+
+
+class LinearModule(nn.Module):
+    """An affine map of the stream, and constants before and after the tokens."""
+
+    def __init__(self, **arrays: Array) -> None:
+        super().__init__()
+        for name, array in arrays.items():
+            tensor = torch.tensor(np.asarray(array), dtype=torch.float32)
+            self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
+
+    def forward(self, rows: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+        """What is written [batch, position, d_model], for rows at tokens."""
+        tokens = torch.where(real[..., None], rows @ self.into @ self.out + self.bias, self.pad)
+        return torch.cat([self.before.expand(len(rows), *self.before.shape), tokens], dim=1)
+
+
+def _linear(fitted: Fitted) -> Array:
+    bench = fitted.bench
+    heads, causal = bench.sites.place.kind == "attn", fitted.observed[0].part.model.options.causal
+    real, start = bench.fit.real, bench.fit.start
+    rows = _rows(bench.record, bench.fit, heads=heads, causal=causal)
+    into, out, bias = fit_linear(rows[real], bench.record.written[:, start:][real], rank_of(fitted))
+    constants = fit_write_means(bench.record.written, real, start)
+    module = LinearModule(into=into, out=out, bias=bias, before=constants.before, pad=constants.pad)
+    module.to(bench.host.device)
+    if fitted.refine:
+
+        def written(stream: torch.Tensor, chosen: NDArray[np.intp]) -> torch.Tensor:
+            mine = torch.as_tensor(rows[chosen], dtype=torch.float32, device=stream.device)
+            there: torch.Tensor = module(mine, torch.as_tensor(real[chosen], device=stream.device))
+            return there
+
+        refine_writing(bench, [module.out, module.bias], written, fitted.refine, bench.seed)
+    tested = _rows(bench.test_record, bench.test, heads=heads, causal=causal)
+    with torch.no_grad():
+        given = torch.as_tensor(tested, dtype=torch.float32, device=bench.host.device)
+        found = module(given, torch.as_tensor(bench.test.real, device=given.device))
+    return bench.logits(bench.test, found.cpu().numpy())
+
+
+def _rows(record: HostRecord, data: GraftData, *, heads: bool, causal: bool) -> Array:
+    """The stream at tokens; for heads, beside its mean over the tokens that are seen."""
+    tokens = record.stream[:, data.start :]
+    if not heads:
+        return tokens
+    held = tokens * data.real[..., None]
+    if causal:
+        totals, counts = held.cumsum(axis=1), data.real.cumsum(axis=1)
+    else:
+        totals = np.broadcast_to(held.sum(axis=1, keepdims=True), held.shape)
+        counts = np.broadcast_to(data.real.sum(axis=1, keepdims=True), data.real.shape)
+    return np.concatenate([tokens, totals / np.maximum(counts, 1)[..., None]], axis=-1)
+
+
+def ablations_of(bench: Workbench, rng: np.random.Generator) -> dict[str, Array]:
+    """The host's logits on the inputs to test with, with the component zeroed, mean-ablated and resampled."""
+    written, test = bench.test_record.written, bench.test
+    means = fit_write_means(bench.record.written, bench.fit.real, bench.fit.start)
+    mean = means.written(np.where(test.real, 0, -1))
+    return {
+        "zeroed": bench.logits(test, np.zeros_like(written)),
+        "mean": bench.logits(test, mean),
+        "resampled": bench.logits(test, written[exchanged_inputs(test, rng)]),
+    }

@@ -1,0 +1,180 @@
+"""A host: any torch module whose hook points have TransformerLens's names.
+
+Such are `to_torch()` and `to_transformer_lens()` of compiled models, variants and twins, TransformerLens's own models,
+and Hugging Face models through its bridge. Hooks are there during a pass only; a host is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from tracr.errors import TracrError
+from tracr.graft.place import GraftPlace
+
+__all__ = ["HostModel", "HostRecord", "HostSites", "normalised", "recorded", "without_heads"]
+
+Hooks = Mapping[str, Callable[[torch.Tensor], torch.Tensor | None]]
+Write = Callable[[torch.Tensor], torch.Tensor]
+BATCH = 512
+EPSILON = 1e-5
+
+
+class HostModel:
+    """A module with its hook points by name."""
+
+    def __init__(self, module: nn.Module) -> None:
+        if not isinstance(module, nn.Module):
+            raise TracrError(
+                f"a host is a torch module with TransformerLens's hook names, not a {type(module).__name__}",
+                hint="pass model.to_torch(), or a model of TransformerLens",
+            )
+        self.module = module
+        self.points: dict[str, nn.Module] = {**dict(module.named_modules()), **getattr(module, "hook_dict", {})}
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return next(iter([*self.module.parameters(), *self.module.buffers()])).device
+
+    def require(self, place: GraftPlace) -> HostSites:
+        """The hooks of a place, or an error if the host does not have it."""
+        stream = place.stream if place.stream in self.points else place.stream.replace("_mid", "_pre")
+        named = [stream, place.out, *([place.z] if place.heads else [])]
+        missing = [name for name in named if name not in self.points]
+        if missing:
+            layers = {name.split(".")[1] for name in self.points if name.startswith("blocks.")}
+            raise TracrError(
+                f"the host has no hook {missing[0]}, which a part at {place.name} needs",
+                hint=f"it has layers 0 to {len(layers) - 1}" if layers else "hooks have TransformerLens's names",
+            )
+        count = self._head_count(place)
+        if place.heads and max(place.heads) >= count:
+            raise TracrError(f"layer {place.layer} of the host has {count} heads", hint="heads count from 0")
+        return HostSites(place, stream, self._norm(place), count)
+
+    def _norm(self, place: GraftPlace) -> str:
+        """The kind of layer norm before the component: "layer", "rms", or "" for none."""
+        kind = str(getattr(getattr(self.module, "cfg", None), "normalization_type", None) or "")
+        if "RMS" in kind.upper():
+            return "rms"
+        norm = f"blocks.{place.layer}.ln{1 if place.kind == 'attn' else 2}"
+        return "layer" if kind or any(name.startswith(f"{norm}.") for name in self.points) else ""
+
+    def _head_count(self, place: GraftPlace) -> int:
+        if not place.heads:
+            return 0
+        count = getattr(getattr(self.module, "cfg", None), "n_heads", None)
+        return int(count if count is not None else self.points[f"blocks.{place.layer}.attn"].W_O.shape[0])
+
+    def run(self, ids: torch.Tensor, hooks: Hooks, first: Hooks = MappingProxyType({})) -> torch.Tensor:
+        """Logits for ids, with functions of activations that may replace them; those of `first` are called first."""
+
+        def calling(change: Callable[[torch.Tensor], torch.Tensor | None]) -> Any:
+            return lambda module, given, found: change(found)
+
+        handles = [self.points[name].register_forward_hook(calling(change)) for name, change in hooks.items()]
+        for name, change in first.items():
+            handles.append(self.points[name].register_forward_hook(calling(change), prepend=True))
+        try:
+            found = self.module(ids)
+        finally:
+            for handle in handles:
+                handle.remove()
+        logits: torch.Tensor = getattr(found, "logits", found)
+        return logits
+
+    def run_with(self, sites: HostSites, ids: torch.Tensor, write: Write, hooks: Hooks | None = None) -> torch.Tensor:
+        """Logits for ids, where a component writes a function of what it reads; `hooks` see the replaced output.
+
+        `write` gets the residual stream as the component reads it, normalised, and gives [batch, position, d_model].
+        """
+        place = sites.place
+        streams: list[torch.Tensor] = []
+
+        def replace(out: torch.Tensor) -> torch.Tensor:
+            written = write(normalised(streams.pop(), sites.norm)).to(out.dtype)
+            return out + written if place.heads else written
+
+        first: dict[str, Any] = {place.out: replace}
+        if place.heads:
+            first[place.z] = lambda z: without_heads(z, sites)
+        given = dict(hooks or {})
+        own = given.get(sites.stream)
+
+        def read(stream: torch.Tensor) -> torch.Tensor | None:
+            changed = None if own is None else own(stream)
+            streams.append(stream if changed is None else changed)
+            return changed
+
+        return self.run(ids, {**given, sites.stream: read}, first)
+
+
+@dataclass(frozen=True)
+class HostSites:
+    """What a place needs of a host: the hook that it reads, the layer norm there, and the number of heads."""
+
+    place: GraftPlace
+    stream: str
+    norm: str
+    heads: int
+
+
+@dataclass(frozen=True, eq=False)
+class HostRecord:
+    """A host on inputs: what a component reads (normalised), what it writes, and the logits; [input, position, ...]."""
+
+    stream: NDArray[np.float64]
+    written: NDArray[np.float64]
+    logits: NDArray[np.float32]
+
+
+def normalised(stream: torch.Tensor, norm: str) -> torch.Tensor:
+    """The stream after a layer norm without gain and bias, which an affine map makes up for."""
+    if not norm:
+        return stream
+    centred = stream - stream.mean(dim=-1, keepdim=True) if norm == "layer" else stream
+    return centred / ((centred * centred).mean(dim=-1, keepdim=True) + EPSILON).sqrt()
+
+
+def without_heads(z: torch.Tensor, sites: HostSites) -> torch.Tensor:
+    """The outputs of heads [..., head, d_head] or [..., head x d_head], those of the place set to 0."""
+    split = z if z.ndim == 4 else z.reshape(*z.shape[:-1], sites.heads, -1)
+    kept = torch.ones(split.shape[-2], dtype=z.dtype, device=z.device)
+    kept[list(sites.place.heads)] = 0
+    return (split * kept[:, None]).reshape(z.shape)
+
+
+def recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> HostRecord:
+    """Run a host on ids.
+
+    Heads write the difference that they make to the output of attention, which is linear in them.
+    """
+    parts = [_recorded(host, sites, ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
+    streams, written, logits = (np.concatenate(one) for one in zip(*parts, strict=True))
+    return HostRecord(streams, written, logits)
+
+
+def _recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    given = torch.as_tensor(ids, device=host.device)
+    place = sites.place
+    seen: dict[str, torch.Tensor] = {}
+
+    def keep(name: str) -> Callable[[torch.Tensor], None]:
+        return lambda tensor: seen.__setitem__(name, tensor.detach())
+
+    with torch.no_grad():
+        logits = host.run(given, {sites.stream: keep("stream"), place.out: keep("out")})
+        written = seen["out"]
+        if place.heads:
+            host.run(given, {place.z: lambda z: without_heads(z, sites), place.out: keep("rest")})
+            written = written - seen["rest"]
+    stream = normalised(seen["stream"].double(), sites.norm)
+    return stream.cpu().numpy(), written.double().cpu().numpy(), logits.float().cpu().numpy()

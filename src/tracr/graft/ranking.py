@@ -1,0 +1,184 @@
+"""`explain`: which part of a library does what a component of a host does?
+
+1. The host runs once. Parts that read and write the same values on the data, up to renaming, are one candidate.
+2. Every candidate is tried without reading: the component writes what a map makes of the part's output, computed by
+   the program. The candidates that keep the host right on a few inputs to fit with go on; of those that keep it equally
+   right, those whose output has less entropy go first.
+3. The candidates that go on are grafted as `replace` does it, and scored on inputs to test with.
+
+The first is the one whose output has the least entropy, among those whose accuracy is the best up to `TIE`. A part that
+says more than the component needs (a count and the token) recovers as much as the true one; therefore the simplest is
+taken. A simpler part than the true one is put first if it recovers as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from tracr.arguments import whole
+from tracr.errors import TracrError
+from tracr.graft.controls import ablations_of
+from tracr.graft.observed import CodedValues, ObservedPart
+from tracr.graft.part import Part
+from tracr.graft.parts_library import distinct
+from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
+from tracr.graft.replacing import Workbench, workbench, write_maps
+
+__all__ = ["ExplainedBy", "PartRanking", "explain"]
+
+TRIAL, TIE = 0.02, 0.005  # accuracies that differ by less count as equal, in the first trial and in the end
+SHOWN = 96  # inputs of the first trial
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedBy:
+    """A part in the component's place: what it recovers, how its variables were read, and the parts equal to it."""
+
+    part: Part
+    recovered: ShareInterval | None
+    recovered_loss: float | None
+    accuracy: float
+    reads: dict[str, float]
+    bits: float
+    equal: tuple[str, ...]
+    output: CodedValues
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain numbers and texts."""
+        return {
+            "part": self.part.title,
+            "does": self.part.sentence,
+            "recovered": None if self.recovered is None else self.recovered.to_dict(),
+            "recovered_loss": self.recovered_loss,
+            "accuracy": self.accuracy,
+            "reads": dict(self.reads),
+            "bits": self.bits,
+            "equal": list(self.equal),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PartRanking:
+    """The parts of a library at a place of a host, best first; `tried` candidates had the first trial."""
+
+    at: str
+    host: float
+    ablated: float
+    tried: int
+    rows: tuple[ExplainedBy, ...]
+
+    @property
+    def best(self) -> ExplainedBy:
+        """The first."""
+        return self.rows[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain numbers and texts, for JSON."""
+        rows = [one.to_dict() for one in self.rows]
+        return {"at": self.at, "host": self.host, "ablated": self.ablated, "tried": self.tried, "rows": rows}
+
+    def __str__(self) -> str:
+        head = f"{self.at}: host {self.host:.4f}, mean-ablated {self.ablated:.4f}, {self.tried} parts tried"
+        lines = [
+            f"{number:3d}  {one.recovered or '-'!s:22}  {one.bits:5.2f} bits  {one.part.title}"
+            + (f" (and {len(one.equal)} equal)" if one.equal else "")
+            for number, one in enumerate(self.rows, 1)
+        ]
+        return "\n".join([head, *lines])
+
+
+def explain(
+    host: nn.Module,
+    at: str | Sequence[str],
+    parts: Sequence[Part],
+    data: Any,
+    *,
+    share: float = 0.5,
+    grafted: int = 12,
+    refine: int = 0,
+    aim: str = "host",
+    seed: int = 0,
+) -> PartRanking:
+    """Rank parts by what they recover in the place of a component.
+
+    Args:
+        host: a torch module with TransformerLens's hook names.
+        at: the component, as for `replace`.
+        parts: the candidates; those that are no heads (for an MLP: no neurons) are left out.
+        data: as for `replace`.
+        share: the share of the inputs to fit with.
+        grafted: how many candidates go on after the first trial.
+        refine: steps of gradient descent on the maps of each of these.
+        aim: as for `replace`.
+        seed: of the division of the inputs and of the intervals.
+    """
+    count, steps = whole("grafted", grafted, 1), whole("refine", refine)
+    bench = workbench(host, at, data, share=share, seed=seed, aim=aim)
+    kind = "head" if bench.sites.place.kind == "attn" else "mlp"
+    candidates = distinct([one for one in parts if one.kind == kind], bench.inputs)
+    if not candidates:
+        raise TracrError(f"no part of the library can be at {bench.sites.place.name}", hint="pass other parts")
+    chosen = _first_trial(bench, [one for one, _ in candidates])[:count]
+    test, own = bench.test, HostScore(*bench.test.score(bench.test_record.logits))
+    mean = ablations_of(bench, np.random.default_rng(seed))["mean"]
+    recovery = Recovery(test.scored, own, HostScore(*test.score(mean)), seed)
+    rows = [_explained(bench, recovery, *candidates[number], steps) for number in chosen]
+    return PartRanking(
+        bench.sites.place.name,
+        recovery.accuracy(own),
+        recovery.accuracy(recovery.ablated),
+        len(candidates),
+        tuple(_ordered(rows)),
+    )
+
+
+def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[int]:
+    """The numbers of the candidates, in the order of what they keep right without reading."""
+    data = bench.fit.rows(np.arange(min(SHOWN, len(bench.fit))), cut=False)
+    rights = []
+    for one in candidates:
+        output, written, start = bench.fitted_rows(one.output), bench.record.written, bench.fit.start
+        maps = write_maps(output, written, start, 2)
+        shown = output.classes[: len(data)]
+        rights.append(max(bench.score(data, found.written(shown))[0].sum() for found in maps) / data.scored.sum())
+    found = np.array(rights)
+    return _simplest_first(found, [one.output.bits for one in candidates], found.max(initial=0.0) - TRIAL)
+
+
+def _simplest_first(values: Any, bits: Sequence[float], enough: float) -> list[int]:
+    """Those with at least `enough`, by entropy; then the others, best first."""
+    return sorted(
+        range(len(values)),
+        key=lambda one: (
+            (0, round(bits[one], 9), -values[one]) if values[one] >= enough else (1, -values[one], bits[one])
+        ),
+    )
+
+
+def _explained(
+    bench: Workbench, recovery: Recovery, observed: ObservedPart, equal: tuple[str, ...], refine: int
+) -> ExplainedBy:
+    grafted = bench.graft([observed], observed.output, refine=refine)
+    score = HostScore(*bench.test.score(grafted.logits(bench.test.ids)))
+    labels = [variable.label for variable in observed.part.inputs]
+    reads = {label: bench.read(values).tested for label, values in zip(labels, observed.reads, strict=True)}
+    return ExplainedBy(
+        observed.part,
+        recovery.recovered(score),
+        recovered_loss(recovery, score),
+        recovery.accuracy(score),
+        reads,
+        observed.output.bits,
+        equal,
+        observed.output,
+    )
+
+
+def _ordered(rows: list[ExplainedBy]) -> list[ExplainedBy]:
+    accuracies = np.array([one.accuracy for one in rows])
+    return [rows[number] for number in _simplest_first(accuracies, [one.bits for one in rows], accuracies.max() - TIE)]

@@ -1,0 +1,189 @@
+"""`report()`: what a replacement recovers, beside ablations and controls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracr.graft.controls import ablations_of, controls_of
+from tracr.graft.host import recorded
+from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
+from tracr.graft.replacing import joint_output
+
+if TYPE_CHECKING:
+    from tracr.graft.data import GraftData
+    from tracr.graft.grafted import Grafted
+    from tracr.graft.part import Part
+    from tracr.graft.replacing import Fitted
+
+__all__ = ["ReplacementReport", "ReportLine", "report_of"]
+
+
+@dataclass(frozen=True)
+class ReportLine:
+    """The host with one thing in the component's place.
+
+    `kind` is "host", "ablation", "replaced" or that of a control. `beaten` says of a control whether the replacement is
+    right more often (the lower bound of the 95 % interval of the difference is above 0).
+    """
+
+    kind: str
+    name: str
+    loss: float
+    accuracy: float
+    recovered: ShareInterval | None
+    recovered_loss: float | None
+    beaten: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain numbers and texts."""
+        share = None if self.recovered is None else self.recovered.to_dict()
+        return {**self.__dict__, "recovered": share}
+
+
+@dataclass(frozen=True)
+class ReplacementReport:
+    """A replacement on inputs that its maps were not fitted on.
+
+    `positions` has the recovered share at each token's position, `reads` how often each variable was read right.
+    `unseen` is the share of tokens at which the part's output is a value that no fitted input has: what to write there
+    is not known.
+    """
+
+    at: str
+    part: str
+    inputs: int
+    lines: tuple[ReportLine, ...]
+    positions: tuple[ShareInterval | None, ...]
+    reads: dict[str, float]
+    unseen: float
+    cost: float
+
+    def line(self, name: str) -> ReportLine:
+        """The line of a name: "host", "zeroed", "mean", "resampled", "replaced", or that of a control."""
+        return next(one for one in self.lines if one.name == name)
+
+    @property
+    def recovered(self) -> ShareInterval | None:
+        """The share of the accuracy that the replacement recovers; `None` if the ablation costs nothing."""
+        return self.line("replaced").recovered
+
+    @property
+    def controls(self) -> tuple[ReportLine, ...]:
+        """The lines of the controls."""
+        return tuple(one for one in self.lines if one.beaten is not None)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the replacement recovers something and beats every control."""
+        share = self.recovered
+        return share is not None and share.low > 0 and all(one.beaten for one in self.controls)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it counts, and why not, in a sentence."""
+        if self.recovered is None:
+            return "does not count: the ablation costs less than half a point, so there is nothing to recover"
+        unbeaten = [f"{one.kind} ({one.name})" for one in self.controls if not one.beaten]
+        if unbeaten:
+            return f"does not count: not better than {', '.join(unbeaten)}"
+        return "counts: better than every control" if self.counts else "does not count: recovers nothing for certain"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain numbers and texts, for JSON."""
+        return {
+            "at": self.at,
+            "part": self.part,
+            "inputs": self.inputs,
+            "cost": self.cost,
+            "counts": self.counts,
+            "verdict": self.verdict,
+            "lines": [one.to_dict() for one in self.lines],
+            "positions": [None if one is None else one.to_dict() for one in self.positions],
+            "reads": dict(self.reads),
+            "unseen": self.unseen,
+        }
+
+    def __str__(self) -> str:
+        rows = [("", "", "loss", "accuracy", "recovered", "beaten")]
+        for one in self.lines:
+            beaten = "" if one.beaten is None else "yes" if one.beaten else "no"
+            share = "" if one.recovered is None else str(one.recovered)
+            rows.append((one.kind, one.name, f"{one.loss:.4f}", f"{one.accuracy:.4f}", share, beaten))
+        widths = [max(len(row[column]) for row in rows) for column in range(6)]
+        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        reads = ", ".join(f"{label} {right:.4f}" for label, right in self.reads.items()) or "nothing"
+        places = ", ".join("-" if one is None else f"{one.value:.3f}" for one in self.positions)
+        head = f"{self.part} at {self.at}, {self.inputs} inputs that were not fitted on"
+        end = [f"read right: {reads}", f"recovered by position: {places}"]
+        if self.unseen:
+            end.append(f"the part's output at {self.unseen:.1%} of the tokens is a value that was not fitted")
+        return "\n".join([head, *table, *end, self.verdict])
+
+
+def report_of(
+    grafted: Grafted, fitted: Fitted, data: GraftData | None, others: Sequence[Part], seed: int
+) -> ReplacementReport:
+    """The report of a graft on the inputs that were kept for it, or on others."""
+    if data is not None:
+        fitted = _on(fitted, data)
+    bench = fitted.bench
+    test = bench.test
+
+    def scored(logits: Any) -> HostScore:
+        return HostScore(*test.score(logits))
+
+    host, ablated = scored(bench.test_record.logits), ablations_of(bench, np.random.default_rng(seed))
+    recovery = Recovery(test.scored, host, scored(ablated["mean"]), seed)
+    replaced = scored(grafted.logits(test.ids))
+    lines = [_line(recovery, "host", "host", host)]
+    lines += [_line(recovery, "ablation", name, scored(logits)) for name, logits in ablated.items()]
+    lines.append(_line(recovery, "replaced", "replaced", replaced))
+    for control in controls_of(fitted, others, seed):
+        score = scored(control.logits)
+        beaten = recovery.difference(replaced, score).low > 0
+        lines.append(replace(_line(recovery, control.kind, control.name, score), beaten=beaten))
+    return ReplacementReport(
+        grafted.at,
+        "; ".join(part.title for part in grafted.parts),
+        len(test),
+        tuple(lines),
+        tuple(recovery.recovered(replaced, at) for at in range(test.longest)),
+        _reads(fitted),
+        _unseen(fitted),
+        recovery.cost,
+    )
+
+
+def _line(recovery: Recovery, kind: str, name: str, score: HostScore) -> ReportLine:
+    loss, accuracy = recovery.loss(score), recovery.accuracy(score)
+    return ReportLine(kind, name, loss, accuracy, recovery.recovered(score), recovered_loss(recovery, score))
+
+
+def _reads(fitted: Fitted) -> dict[str, float]:
+    """How often each variable is read right at tokens that were not fitted on."""
+    pairs = [
+        (variable.label, values)
+        for one in fitted.observed
+        for variable, values in zip(one.part.inputs, one.reads, strict=True)
+    ]
+    return {label: fitted.bench.read(values).tested for label, values in pairs}
+
+
+def _unseen(fitted: Fitted) -> float:
+    """The share of tokens with an output that no fitted input has."""
+    bench = fitted.bench
+    known = np.unique(bench.fitted_rows(fitted.output).classes)
+    mine = bench.test_rows(fitted.output).classes[bench.test.real]
+    return float((~np.isin(mine, known)).mean())
+
+
+def _on(fitted: Fitted, data: GraftData) -> Fitted:
+    """The same fit, to be tested on other inputs."""
+    bench = fitted.bench
+    moved = replace(bench, test=data, test_record=recorded(bench.host, bench.sites, data.ids))
+    observed = moved.observed([one.part for one in fitted.observed])
+    return replace(fitted, bench=moved, observed=tuple(observed), output=joint_output(observed))

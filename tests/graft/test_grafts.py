@@ -1,0 +1,398 @@
+"""Grafts: compiled parts inside hosts. Hosts are compiled models, their variants, and a committed twin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracr
+from tracr.errors import FormatError, InputError, TracrError, UnknownName
+from tracr.rasp import programs, rasp
+
+pytest.importorskip("torch")
+
+import torch
+
+from tracr import graft
+from tracr.graft.controls import exchanged_inputs, told_by
+from tracr.graft.fitting import fit_linear, fit_read, gram_of
+from tracr.graft.modules import PartModule
+from tracr.graft.observed import coded
+
+TWINS = Path(__file__).parents[2] / "docs" / "natural" / "twins"
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small tensors are faster with one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def twin() -> Any:
+    return tracr.load(TWINS / "hist")
+
+
+def compiled(name: str, **options: Any) -> tracr.CompiledModel:
+    numbers = rasp.numerical(rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ), rasp.tokens))
+    two = {"hist": programs.make_hist(), "before": programs.shift_by(1, rasp.tokens)}
+    made: dict[str, tuple[Any, Any, int]] = {
+        "hist": (programs.make_hist(), "abc", 4),
+        "hist2": (programs.make_hist2(), "abc", 4),
+        "sort_unique": (programs.make_sort_unique(rasp.tokens, rasp.tokens), [1, 2, 3, 4], 3),
+        "shift": (programs.shift_by(1, rasp.tokens), "abc", 4),
+        "mean": (numbers, [0, 1, 2], 4),
+        "two outputs": (two, "abc", 4),
+    }
+    program, vocab, length = made[name]
+    return tracr.compile(program, vocab, length, **options)
+
+
+HOSTS = [
+    ("hist", {}),
+    ("hist", {"level": 0}),
+    ("hist", {"level": 2}),
+    ("hist", {"causal": True}),
+    ("hist2", {}),
+    ("sort_unique", {}),
+    ("shift", {}),
+    ("mean", {}),
+    ("two outputs", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), HOSTS, ids=str)
+def test_parts_compute_what_the_compiled_model_does(name: str, options: dict[str, Any]) -> None:
+    """On the program's values, a part alone writes what the whole model's component writes, padded inputs included."""
+    model = compiled(name, **options)
+    inputs = graft.inputs_of(model, 200)
+    from tracr.graft.observed import observe
+
+    for one in observe(graft.parts_of(model), inputs):
+        maps = [fake_map(values.codes) for values in one.reads]
+        module = PartModule(one.part, maps)
+        values = [torch.as_tensor(np.maximum(values.classes, 0)) for values in one.reads]
+        real = one.output.classes >= 0
+        out = module.compute(values, torch.as_tensor(real)).numpy()
+        expected = one.output.codes[np.maximum(one.output.classes, 0)]
+        assert np.abs(out - expected)[real].max() < 1e-4, one.part
+
+
+def fake_map(codes: Any) -> Any:
+    from tracr.graft.fitting import ReadMap
+
+    return ReadMap(np.zeros((1, len(codes))), np.zeros(len(codes)), codes)
+
+
+@pytest.mark.parametrize(("name", "options"), HOSTS, ids=str)
+def test_a_compiled_model_with_its_own_parts_is_right(name: str, options: dict[str, Any]) -> None:
+    """Every component of a compiled model can be replaced by its own part: all answers stay right."""
+    model = compiled(name, **options)
+    host, inputs = model.to_torch(), graft.inputs_of(model, 150)
+    whole = [part for part in graft.parts_of(model) if part.kind == "head" or part.name.endswith(".mlp")]
+    for part in whole:
+        assert_right_where_fitted(graft.replace(host, part.name, part, inputs, share=0.8))
+
+
+def assert_right_where_fitted(grafted: Any) -> None:
+    """All answers are right to inputs whose values all occur in the inputs that were fitted on."""
+    bench, observed = grafted.fitted.bench, grafted.fitted.observed
+    known = np.ones(len(bench.test), dtype=bool)
+    for values in [grafted.fitted.output, *(one for part in observed for one in part.reads)]:
+        seen = np.unique(bench.fitted_rows(values).classes)
+        known &= np.isin(bench.test_rows(values).classes, [-1, *seen]).all(axis=1)
+    assert known.sum() > 5
+    right, _ = bench.test.score(grafted.logits(bench.test.ids))
+    assert (right == bench.test.scored)[known].all(), grafted
+
+
+@pytest.mark.parametrize("change", ["rotated", "with_layer_norm"])
+def test_variants_are_hosts(change: str) -> None:
+    """Variables are found in any basis, and through layer norms."""
+    model = compiled("hist")
+    variant = model.rotated(seed=3) if change == "rotated" else model.with_layer_norm()
+    host, inputs = variant.to_torch(), graft.inputs_of(model)
+    for part in graft.parts_of(model):
+        grafted = graft.replace(host, part.name, part, inputs, share=0.8)
+        assert grafted.sites.norm == ("" if change == "rotated" else "layer")
+        assert_right_where_fitted(grafted)
+
+
+def test_several_heads_are_replaced_together() -> None:
+    """A list of heads of a layer is replaced by several parts whose outputs are written together."""
+    model = compiled("two outputs")
+    heads = [part for part in graft.parts_of(model) if part.kind == "head" and part.layer == 0]
+    assert len(heads) == 2
+    inputs = graft.inputs_of(model)
+    for at in ([part.name for part in heads], "blocks.0.attn"):
+        assert_right_where_fitted(graft.replace(model.to_torch(), at, heads, inputs, share=0.8))
+        alone: Any = graft.replace(model.to_torch(), at, heads[:1], inputs)
+        test = alone.fitted.bench.test
+        assert (test.score(alone.logits(test.ids))[0] != test.scored).any()
+
+
+def test_a_host_is_not_changed(twin: Any) -> None:
+    """Neither replacing nor running a graft leaves hooks or other weights."""
+    host = twin.to_torch()
+    ids = host.encode([list("abca"), list("bd")])
+    before, logits = {name: one.clone() for name, one in host.state_dict().items()}, host(ids)
+    grafted = graft.replace(host, "blocks.0.attn.0", graft.Part(twin.teacher, "blocks.0.attn.0"), INPUTS, refine=2)
+    grafted(ids)
+    assert all(torch.equal(before[name], one) for name, one in host.state_dict().items())
+    assert torch.equal(logits, host(ids))
+    assert not any(module._forward_hooks for module in host.modules())
+
+
+INPUTS = [
+    tuple(word) for word in ("abca", "bd", "ccc", "abcd", "a", "dd", "abab", "bcbcb", "dcba", "aab", "cd", "bbbb")
+]
+
+
+def test_hooks_see_and_change_a_graft(twin: Any) -> None:
+    """The graft's own points and the host's are there; a changed read changes the answer, and only through the part."""
+    host = twin.to_torch()
+    inputs = graft.inputs_of(twin.teacher, 300)
+    grafted = graft.replace(host, "blocks.0.attn.0", graft.Part(twin.teacher, "blocks.0.attn.0"), inputs)
+    ids = host.encode([list("abca")])
+    logits, cache = grafted.run_with_cache(ids)
+    assert torch.allclose(logits, grafted(ids))
+    assert cache["graft.read.tokens"].shape == (1, 4, 4)
+    assert cache["graft.out"].shape == (1, 4, 1)
+    rest = host.run(list("abca"))["blocks.0.hook_attn_out"]
+    z = host.run(list("abca"))["blocks.0.attn.hook_z"][:, :, :1]
+    own = torch.einsum("bphk,hkd->bpd", z, host.blocks[0].attn.W_O[:1])
+    seen = cache["blocks.0.hook_attn_out"]
+    assert torch.allclose(seen, rest - own + cache["graft.written"], atol=1e-4)
+    swapped = grafted.run_with_hooks(ids, {"graft.read.tokens": lambda scores: scores[:, [0, 0, 0, 0]]})
+    assert host.decode(grafted(ids).detach(), ids) == [[2, 1, 1, 2]]
+    assert host.decode(swapped.detach(), ids) == [[4, 4, 4, 4]]  # as if the input were aaaa
+    with pytest.raises(UnknownName, match="no hook point"):
+        grafted.run_with_hooks(ids, {"graft.red.tokens": lambda scores: scores})
+
+
+def test_a_true_part_counts_and_a_wrong_one_does_not(twin: Any) -> None:
+    """The report has ablations, controls that lose, intervals around their values, and is JSON."""
+    host, inputs = twin.to_torch(), graft.inputs_of(twin.teacher)
+    true = graft.Part(twin.teacher, "blocks.0.attn.0", "hist")
+    wrong = next(one for one in graft.library("abcd", 5, names=["shift_by"]) if one.kind == "head")
+    report = graft.replace(host, "blocks.0.attn.0", true, inputs).report(others=[wrong, true])
+    assert report.counts
+    assert report.recovered is not None
+    assert report.recovered.value > 0.99
+    kinds = [line.kind for line in report.controls]
+    assert kinds.count("other part") == 1
+    assert {"another function", "shuffled", "linear"} < set(kinds)
+    for line in report.lines:
+        assert line.recovered is not None
+        assert line.recovered.low <= line.recovered.value <= line.recovered.high
+    assert report.line("zeroed").accuracy < 0.9 > report.line("resampled").accuracy
+    assert len(report.positions) == 5
+    assert report.reads == {"tokens": 1.0}
+    assert report.unseen == 0.0
+    assert json.loads(json.dumps(report.to_dict()))["counts"] is True
+    assert "counts: better than every control" in str(report)
+    other = report.line(wrong.title)
+    assert other.recovered is not None
+    assert other.recovered.value < 0.5
+
+
+def test_an_unneeded_component_has_nothing_to_recover(twin: Any) -> None:
+    """A head that the teacher does not have may be replaced by anything; that does not count."""
+    part = graft.Part(twin.teacher, "blocks.0.attn.0")
+    report = graft.replace(twin.to_torch(), "blocks.0.attn.1", part, graft.inputs_of(twin.teacher, 300)).report()
+    assert report.recovered is None
+    assert not report.counts
+    assert "nothing to recover" in report.verdict
+
+
+def test_explain_puts_the_true_part_first(twin: Any) -> None:
+    """Among the parts of a few programs, the head that counts equal tokens is first, with its equals named."""
+    names = ["count", "shift_by", "hist2", "reverse", "hist_bos", "sort_unique", "length"]
+    parts = graft.library("abcd", 5, names=names)
+    ranking = graft.explain(twin.to_torch(), "blocks.0.attn.0", parts, graft.inputs_of(twin.teacher), grafted=4)
+    best = ranking.best
+    assert "hist2 blocks.0.attn.0" in (best.part.title, *best.equal)
+    assert best.recovered is not None
+    assert best.recovered.low > 0.98
+    assert all(row.part.kind == "head" for row in ranking.rows)
+    assert len(ranking.rows) == 4
+    assert json.loads(json.dumps(ranking.to_dict()))["rows"][0]["part"] == best.part.title
+    assert "1  1.000" in str(ranking)
+    with pytest.raises(TracrError, match="no part"):
+        graft.explain(twin.to_torch(), "blocks.0.mlp", parts[:1], graft.inputs_of(twin.teacher, 100))
+
+
+def test_grafts_are_saved_and_loaded(twin: Any, tmp_path: Path) -> None:
+    """A loaded graft computes the same; another host, changed maps and a missing file are refused."""
+    host, inputs = twin.to_torch(), graft.inputs_of(twin.teacher, 200)
+    grafted = graft.replace(host, "blocks.0.attn.0", graft.Part(twin.teacher, "blocks.0.attn.0", "hist"), inputs)
+    folder = tmp_path / "graft"
+    grafted.save(folder)
+    grafted.save(folder)
+    loaded = graft.load(folder, host)
+    ids = host.encode([list("abca"), list("dd")])
+    assert torch.equal(loaded(ids), grafted(ids))
+    assert repr(loaded) == repr(grafted)
+    with pytest.raises(TracrError, match="no data"):
+        loaded.report()
+    other = twin.to_torch()
+    with torch.no_grad():
+        other.embed.W_E.add_(1e-3)
+    with pytest.raises(FormatError, match="other weights"):
+        graft.load(folder, other)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(FormatError, match="something other"):
+        grafted.save(tmp_path / "full")
+    maps = folder / "maps.safetensors"
+    maps.write_bytes(maps.read_bytes()[:-1] + b"x")
+    with pytest.raises(FormatError, match="changed after it was saved"):
+        graft.load(folder, host)
+    maps.unlink()
+    with pytest.raises(FormatError, match="not a graft that can be loaded"):
+        graft.load(folder, host)
+
+
+def test_wrong_hosts_places_and_data_are_refused(twin: Any) -> None:
+    """Each message names what is wrong."""
+    host, part = twin.to_torch(), graft.Part(twin.teacher, "blocks.0.attn.0")
+    cases: list[tuple[Any, Any, Any, Any, str]] = [
+        (twin, "blocks.0.attn.0", part, INPUTS, "torch module"),
+        (host, "blocks.1.attn.0", part, INPUTS, "no hook blocks.1"),
+        (host, "blocks.0.attn.4", part, INPUTS, "4 heads"),
+        (host, "blocks.0.mlp", part, INPUTS, "takes parts that are mlps"),
+        (host, "blocks.0.attn.0", [], INPUTS, "no part"),
+        (host, "blocks.0.attn.0", part, [], "no inputs"),
+        (host, "blocks.0.attn.0", part, INPUTS[:1], "1 different inputs"),
+        (torch.nn.Linear(2, 2), "blocks.0.mlp", part, INPUTS, "no hook"),
+    ]
+    for module, at, given, inputs, message in cases:
+        with pytest.raises(TracrError, match=message):
+            graft.replace(module, at, given, inputs)
+    with pytest.raises(InputError, match="needs data with ids"):
+        graft.replace(hooked(torch.nn.Linear(2, 2)), "blocks.0.mlp", graft.Part(twin.teacher, "blocks.0.mlp"), INPUTS)
+    grafted = graft.replace(host, "blocks.0.attn.0", part, [one for one in INPUTS if len(one) < 4])
+    with pytest.raises(InputError, match="fitted on up to 4 positions"):
+        grafted(host.encode([list("abcd")]))
+
+
+def hooked(module: Any) -> Any:
+    for name in ("hook_resid_mid", "hook_mlp_out"):
+        block = torch.nn.Module()
+        module.blocks = getattr(module, "blocks", torch.nn.ModuleList([block]))
+        module.blocks[0].add_module(name, torch.nn.Identity())
+    return module
+
+
+def test_data_of_ids() -> None:
+    """Hosts that tracr did not make: ids, answers, positions before the tokens, padding."""
+    data = graft.data_of_ids([(1, 2), (3,)], [[9, 1, 2], [9, 3, 0]], [[5, -1], [4, -1]], start=1, pad=0)
+    assert data.scored.tolist() == [[True, False], [True, False]]
+    logits = np.zeros((2, 3, 6))
+    logits[0, 1, 5] = logits[1, 1, 3] = 20.0
+    right, losses = data.score(logits)
+    assert right.tolist() == [[True, False], [False, False]]
+    assert losses[0, 0] < 1e-6 < losses[1, 0]
+    assert losses[0, 1] == 0
+    with pytest.raises(InputError, match="need ids"):
+        graft.data_of_ids([(1, 2)], [[1, 2, 3]], [[1, 2]])
+    with pytest.raises(TracrError, match="different lengths"):
+        graft.data_of_ids([(1, 2), (3,)], [[1, 2], [3, 0]], [[1, 2], [3, -1]])
+
+
+def test_the_two_sides_of_a_split_share_no_input() -> None:
+    """Equal inputs are on one side; no input is lost."""
+    model = compiled("hist")
+    inputs = graft.inputs_of(model, 60)
+    data = graft.data_of_program(model, [*inputs, *inputs[:20]])
+    fit, test = data.split(0.5, 1)
+    assert not set(fit.inputs) & set(test.inputs)
+    assert sorted([*fit.inputs, *test.inputs]) == sorted(data.inputs)
+    for one in (fit, test):
+        for row in range(len(one)):
+            assert (
+                one.ids[row].tolist()[: len(one.inputs[row]) + 1] == model.encode([list(one.inputs[row])])[0].tolist()
+            )
+    order = exchanged_inputs(test, np.random.default_rng(0))
+    assert sorted(order.tolist()) == list(range(len(test)))
+    assert all(len(test.inputs[a]) == len(test.inputs[b]) for a, b in enumerate(order))
+
+
+def test_reading_in_closed_form_finds_ordered_values() -> None:
+    """Values in a row along one direction are read, which a regression on one-hot codes cannot do."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(6, size=400)
+    rows = rng.normal(size=(400, 8)) * 0.02
+    rows[:, 0] += classes
+    gram, halves = gram_of(rows), (gram_of(rows[:200]), gram_of(rows[200:]))
+    found, halved = fit_read(gram, halves, classes, np.eye(6))
+    assert halved > 0.99
+    assert (found.classes(rows) == classes).mean() > 0.99
+    noise = rng.normal(size=(400, 8))
+    _, chance = fit_read(gram_of(noise), (gram_of(noise[:200]), gram_of(noise[200:])), classes, np.eye(6))
+    assert chance < 0.4
+
+
+def test_a_linear_control_has_its_rank() -> None:
+    """Reduced-rank regression is the nearest map of its rank: at full rank it is exact."""
+    rng = np.random.default_rng(1)
+    rows, weight = rng.normal(size=(300, 5)), rng.normal(size=(5, 4))
+    for rank in (1, 2, 4):
+        into, out, bias = fit_linear(rows, rows @ weight + 3.0, rank)
+        assert np.linalg.matrix_rank(into @ out) == rank
+        error = np.abs(rows @ into @ out + bias - rows @ weight - 3.0).max()
+        assert (error < 1e-3) == (rank == 4)
+
+
+def test_told_by() -> None:
+    """A finer variable tells a coarser one; the coarser one guesses."""
+    real = np.ones((1, 4), dtype=bool)
+    fine, coarse = (coded(np.array([values], dtype=float)[..., None], real) for values in ([0, 1, 2, 3], [0, 0, 1, 1]))
+    assert told_by(fine, coarse) == 1.0
+    assert told_by(coarse, fine) == 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["count", "hist", "hist_so_far", "mean_so_far", "shift_by"])
+def test_known_answers(name: str) -> None:
+    """In every committed twin, every true part recovers at least 99 %, and its function is first in the library."""
+    twin: Any = tracr.load(TWINS / name)
+    teacher, host = twin.teacher, twin.to_torch()
+    options, inputs = teacher.options, graft.inputs_of(teacher, 1500)
+    own = graft.parts_of(teacher, "true")
+    parts = [*graft.library(options.vocab, options.max_seq_len, causal=options.causal), *own]
+    for part in own:
+        report = graft.replace(host, part.name, part, inputs, refine=100).report()
+        assert report.cost > 0.05
+        assert report.recovered is not None
+        assert report.recovered.value >= 0.99
+        ranking = graft.explain(host, part.name, parts, inputs)
+        assert part.title in (ranking.best.part.title, *ranking.best.equal)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["blocks.0.attn.0", "blocks.0.mlp"])
+def test_a_damaged_twin_is_repaired(twin: Any, at: str) -> None:
+    """Noise on all weights of one component costs accuracy; its part brings it back."""
+    host = twin.to_torch()
+    torch.manual_seed(0)
+    attention, neurons = host.blocks[0].attn, host.blocks[0].mlp
+    held = [neurons.W_in, neurons.W_out] if at.endswith("mlp") else [attention.W_Q, attention.W_K, attention.W_V]
+    with torch.no_grad():
+        for weights in held if at.endswith("mlp") else [one[0] for one in held]:
+            weights.add_(torch.randn_like(weights) * weights.std() * 3)
+    part = graft.Part(twin.teacher, at)
+    grafted: Any = graft.replace(host, at, part, graft.inputs_of(twin.teacher), refine=200, aim="answers")
+    test = grafted.fitted.bench.test
+    before = test.score(grafted.fitted.bench.test_record.logits)[0].sum() / test.scored.sum()
+    after = test.score(grafted.logits(test.ids))[0].sum() / test.scored.sum()
+    assert before < 0.8
+    assert after > 0.99
