@@ -14,6 +14,7 @@ MENU: dict[str, list[str]] = {
         "examples/laboratory",
     ],
     "How-to": [
+        "installing",
         "recipes",
         "explorer",
         "figures",
@@ -37,7 +38,7 @@ MENU: dict[str, list[str]] = {
         "site",
         "examples/index",
     ],
-    "Reference": ["api/index", "zoo-index", "zoo", "semantics", "format", "lab-scores"],
+    "Reference": ["api/index", "zoo-index", "zoo", "semantics", "format", "lab-scores", "deprecation"],
     "Explanation": [
         "how-it-works",
         "ground-truth",

@@ -5,28 +5,25 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import tracr
 from docs.generator.places import ROOT
 from tracr import zoo
-from tracr.zoo import Entry
+from tracr.zoo import Entry, ZooFacts
 
-__all__ = ["zoo_index"]
+__all__ = ["Card", "zoo_index"]
 
-TWINS = ROOT / "docs/natural/results.json"
 HEAD = """# The zoo in pictures
 
 {count} programs, by family: what each computes on one input, drawn by `tracr.draw`. Click on a picture to enlarge it.
 [The zoo](zoo.md) explains how to compile them; `tracr explore zoo:NAME --open` opens the explorer page of one.
 
 Sizes are those of the default model at level 1: the number of tokens and the longest input; layers; the most heads in
-one layer. "Certified": the checker accepts this model, its outputs are proved for every input
-([certificates](certificate.md)). "Twins": trained transformers with the same mechanism ([natural models](natural.md)),
-those admitted of those trained.
+one layer. "Easy", "medium" and "hard" say how large the circuit is, not how hard it is to find. "Certified": the
+checker accepts this model, its outputs are proved for every input ([certificates](certificate.md)). "Twins": trained
+transformers with the same mechanism ([natural models](natural.md)), those admitted of those trained.
 
 <div class="zoo-filter"><label>Find <input type="search" placeholder="a name, a tag, a word"></label>
 <output></output></div>
@@ -38,20 +35,19 @@ class Card:
     """What the index says of a program."""
 
     entry: Entry
-    layers: int
-    heads: int
-    certified: bool
+    known: ZooFacts
 
     @property
     def facts(self) -> list[str]:
         """Sizes and what is known, as short texts."""
-        entry = self.entry
+        entry, known = self.entry, self.known
         return [
+            known.difficulty,
             f"{len(entry.vocab)} tokens, length {entry.max_seq_len}",
-            f"{_plural(self.layers, 'layer')}, {_plural(self.heads, 'head')}",
+            f"{_plural(known.layers, 'layer')}, {_plural(known.heads, 'head')}",
             *(["causal"] if entry.causal else []),
-            *(["certified"] if self.certified else []),
-            *([f"twins: {twins()[entry.name]}"] if entry.name in twins() else []),
+            *(["certified"] if 1 in known.certified else []),
+            *([f"twins: {known.twins.admitted} of {known.twins.trained} admitted"] if known.twins else []),
         ]
 
     @property
@@ -72,29 +68,13 @@ def picture_path(entry: Entry) -> str:
     return f"zoo/{entry.name}.svg"
 
 
-def card_of(entry: Entry) -> Card:
-    """The card of a program, from its compiled model."""
-    model = entry.load()
-    heads = max((len(layer.heads) for layer in model.schedule.layers), default=0)
-    return Card(entry, model.n_layers, heads, model.certify().accepted)
-
-
-@cache
-def twins() -> dict[str, str]:
-    """How many of the trained twins of each program are admitted, as "3 of 4"."""
-    rows = json.loads(TWINS.read_text(encoding="utf-8"))
-    trained = Counter(row["program"] for row in rows)
-    admitted = Counter(row["program"] for row in rows if row["admitted"])
-    return {name: f"{admitted[name]} of {trained[name]} admitted" for name in trained if admitted[name]}
-
-
 def zoo_index(cache_folder: Path) -> dict[str, str]:
     """The page and the pictures by their paths. They are kept in a folder, and made again if a source has changed."""
     kept = cache_folder / f"zoo-{_digest()}.json"
     if kept.is_file():
         made: dict[str, str] = json.loads(kept.read_text(encoding="utf-8"))
         return made
-    made = {"zoo-index.md": _page([card_of(entry) for entry in zoo.entries()])}
+    made = {"zoo-index.md": _page([Card(entry, zoo.facts(entry.name)) for entry in zoo.entries()])}
     for entry in zoo.entries():
         made[picture_path(entry)] = tracr.draw(entry.program, entry.shown, causal=entry.causal).svg
     cache_folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +97,7 @@ def _page(cards: list[Card]) -> str:
 
 def _digest() -> str:
     """A digest of everything that the index is made of."""
-    sources = [*ROOT.glob("src/**/*.py"), TWINS, Path(__file__)]
+    sources = [*ROOT.glob("src/tracr/**/*.py"), *ROOT.glob("src/tracr/zoo/*.json"), Path(__file__)]
     digest = hashlib.sha256()
     for path in sorted(sources):
         digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())

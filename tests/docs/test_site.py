@@ -13,7 +13,7 @@ from docs.generator.menu import MENU
 from docs.generator.places import ROOT, places, relinked
 from docs.generator.scripts import scripts_page
 from docs.generator.versions import list_versions
-from docs.generator.zoo_index import card_of, twins, zoo_index
+from docs.generator.zoo_index import Card, zoo_index
 from tracr import zoo
 
 
@@ -80,15 +80,13 @@ def test_scripts_are_shown_whole() -> None:
 
 
 def test_a_card_of_the_zoo_says_what_is_known() -> None:
-    """Name, task, sizes, tags, certificate and twins."""
-    card = card_of(zoo.get("hist"))
-    assert (card.layers, card.heads, card.certified) == (1, 1, True)
-    assert card.facts == ["3 tokens, length 5", "1 layer, 1 head", "certified", "twins: 4 of 4 admitted"]
+    """Name, task, difficulty, sizes, tags, certificate and twins."""
+    card = Card(zoo.get("hist"), zoo.facts("hist"))
+    assert card.facts == ["easy", "3 tokens, length 5", "1 layer, 1 head", "certified", "twins: 4 of 4 admitted"]
     assert 'id="hist"' in card.html
     assert "how often each token occurs" in card.html
     assert "<button>counting</button>" in card.html
-    assert "causal" in card_of(zoo.get("induction_head")).facts
-    assert set(twins()) <= set(zoo.names())
+    assert "causal" in Card(zoo.get("induction_head"), zoo.facts("induction_head")).facts
 
 
 def test_the_index_of_the_zoo_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
