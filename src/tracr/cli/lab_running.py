@@ -63,8 +63,8 @@ def list_methods(as_json: Json = False) -> None:
     """List the methods with their settings; --methods takes NAME or NAME:setting=value.
 
     A method answers one track, which `tracr lab run --track` names. A method of your own is FILE.py:FUNCTION, a
-    function (subject, data) that returns a number for each edge, or in the track variables a FoundVariable for each
-    question.
+    function (subject, data) that returns a number for each edge; in the track variables a FoundVariable for each
+    question; in the track features a FoundDictionary.
     """
     from tracr.cli.lab_screen import show_methods
     from tracr.lab.finding import ALL_METHODS
@@ -155,7 +155,7 @@ def run_methods(
         typer.Option(
             metavar="TRACK",
             autocompletion=among("tracr.lab.track", "TRACKS"),
-            help="What methods are asked for: edges or variables.",
+            help="What methods are asked for: edges, variables or features.",
         ),
     ] = "edges",
     ablation: Annotated[
@@ -207,7 +207,8 @@ def run_methods(
     Every method runs on every realisation of every case with every seed; each is a row of FOLDER/results.parquet. The
     same command run again does only the missing rows. A failure is a row with its error.
 
-    The track edges asks which edges the answers need; variables asks where each variable of the program is.
+    The track edges asks which edges the answers need; variables asks where each variable of the program is; features
+    asks which features the stream holds, of cases such as features:density=0.02.
 
     Example: tracr lab run --methods eap,eap-ig --cases core --dials gap,rotation --seeds 0-3 -o results
     """
