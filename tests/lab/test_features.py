@@ -317,6 +317,20 @@ def test_wrong_answers_of_methods_are_refused() -> None:
         FoundDictionary(np.full((2, 3), np.nan))
     with pytest.raises(tracr.TracrError, match="no case with independent features"):
         feature_data(lab.subject("hist"), 0)
+    other = lab.subject(feature_case(**SMALL), "compiled", level=1)
+    with pytest.raises(tracr.TracrError, match="directions of features are not known"):
+        feature_truth(other, [[0, 1, 2, 3]])
+
+
+def test_a_rotated_model_has_the_same_features_elsewhere() -> None:
+    """Its directions are turned, and activations are still sums of them."""
+    subject = lab.subject(feature_case(**SMALL), "rotated", seed=2)
+    data, _ = feature_data(subject, 0, 100, 10)
+    truth = feature_truth(subject, data.inputs)
+    fires = truth.fires.reshape(100, -1, len(truth.names))
+    rows = (fires - fires.mean(axis=0)).reshape(-1, len(truth.names)) @ truth.directions
+    assert np.allclose(rows, data.activations, atol=1e-5)
+    assert not np.allclose(np.abs(truth.directions).max(axis=1), 1)
 
 
 # Rows and the report

@@ -37,7 +37,7 @@ def test_sparse_autoencoders_find_features(name: str, settings: dict[str, Any]) 
     """Most of them without superposition; with it, more than random atoms; more steps than these would find more."""
     pytest.importorskip("optax")
     one = examined()
-    null = one.null(48)
+    null: Any = one.null(48)
     scores, control = (found_by(name, side, steps=1_500, **settings) for side in (one, one.control()))
     assert control.f1 > 0.5
     assert scores.f1 > null.f1 + 0.2
@@ -60,7 +60,8 @@ def test_coders_trained_together_are_those_trained_alone(kind: str) -> None:
     sparsities = [1.0, 2.0] if kind == "topk" else [0.1, 0.3]
     together = train_coders(recipe, rows, rows, sparsities, [3, 4])
     for subject, sparsity in ((0, 0), (1, 1)):
-        alone = train_coders(recipe, *[rows[subject : subject + 1]] * 2, [sparsities[sparsity]], [3 + subject])[0][0]
+        own_rows = rows[subject : subject + 1]
+        alone = train_coders(recipe, own_rows, own_rows, [sparsities[sparsity]], [3 + subject])[0][0]
         both = together[subject][sparsity]
         for name, array in alone.weights.items():
             assert np.allclose(array, both.weights[name], atol=1e-3), name
@@ -114,7 +115,7 @@ def test_an_autoencoder_written_by_itself() -> None:
     """That of the example, which shares no code with ours: nearly all features, and random atoms none."""
     mine = runpy.run_path(str(EXAMPLES / "my_sae.py"))["my_sae"]
     one = examined(case="features:features=32:tokens=256:density=0.02", ratio=4)
-    scores = one.score(mine(one.subject, one.training))
+    scores: Any = one.score(mine(one.subject, one.training))
     assert scores.f1 > 0.6
     assert scores.causal > 0.5
     assert one.null(scores.atoms).f1 < 0.05

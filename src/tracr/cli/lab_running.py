@@ -63,7 +63,8 @@ def list_methods(as_json: Json = False) -> None:
     """List the methods with their settings; --methods takes NAME or NAME:setting=value.
 
     A method answers one track, which `tracr lab run --track` names. A method of your own is FILE.py:FUNCTION, a
-    function (subject, data) that returns a number for each edge; docs/lab-methods.md has the answers of other tracks.
+    function (subject, data) that returns a number for each edge; in the track variables a FoundVariable for each
+    question; in the track features a FoundDictionary; docs/lab-answers.md has the other tracks.
     """
     from tracr.cli.lab_screen import show_methods
     from tracr.lab.finding import ALL_METHODS
@@ -207,7 +208,8 @@ def run_methods(
     same command run again does only the missing rows. A failure is a row with its error.
 
     The track edges asks which edges the answers need; variables, where each variable of the program is; features, which
-    features the stream holds; explanations, what each component does; predictions, what an intervention changes.
+    features the stream holds (of cases such as features:density=0.02); explanations, what each component does;
+    predictions, what an intervention changes.
 
     Example: tracr lab run --methods eap,eap-ig --cases core --dials gap,rotation --seeds 0-3 -o results
     """

@@ -83,6 +83,11 @@ class Case:
     def _pool(self) -> InputPool:
         return InputPool(self.entry)
 
+    @property
+    def level(self) -> int:
+        """The level of `model`."""
+        return 1
+
     @cached_property
     def model(self) -> CompiledModel:
         """The compiled model, at level 1."""

@@ -73,7 +73,7 @@ def realisation_of(name: str) -> Realisation:
 def compiled_base(case: Case, dials: Mapping[str, Any]) -> CompiledModel:
     """The compiled model of a case at the dials `level` and `gap`."""
     given = {name: dials[name] for name in COMPILING if name in dials}
-    if given.get("level", 1) == 1 and "gap" not in given:
+    if given.get("level", case.level) == case.level and "gap" not in given:
         return case.model
     return case.entry.load(**given)
 

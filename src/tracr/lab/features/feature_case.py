@@ -104,10 +104,15 @@ class FeatureCase(Case):
         """The place at which methods look for features, as a name of a hook."""
         return PLACES[self.dials.place]
 
+    @property
+    def level(self) -> int:
+        """The level of `model`."""
+        return 2
+
     @cached_property
     def model(self) -> CompiledModel:
         """The compiled model, at level 2, with a dimension of its own for each feature."""
-        return self.entry.load(level=2, passes=PASSES)
+        return self.entry.load(level=self.level, passes=PASSES)
 
     def inputs(self, count: int, seed: int = 0) -> list[list[Value]]:
         """Random inputs: every token is drawn from the whole vocabulary."""

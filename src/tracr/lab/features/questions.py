@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.errors import InputError
-from tracr.lab.features.feature_case import FeatureCase
+from tracr.errors import InputError, TracrError
+from tracr.lab.features.feature_case import PLACES, FeatureCase
 from tracr.lab.methods.passes import model_of
 from tracr.lab.variables.network import StreamNetwork, stream_network
+from tracr.natural.twin_model import TwinModel
 from tracr.runtime.forward import forward
 from tracr.values import Value
 
@@ -32,7 +33,6 @@ __all__ = [
 Array = NDArray[Any]
 Inputs = list[list[Value]]
 TRAINING, HELD_OUT = 4_096, 1_024  # inputs
-READ = {"pre": "blocks.0.hook_resid_pre", "mid": "blocks.0.hook_resid_mid", "post": "blocks.0.hook_resid_post"}
 FIRES = 0.5  # features are 0 or 1
 
 
@@ -100,8 +100,8 @@ def _data(
 ) -> FeatureData:
     streams = network.streams(model.encode(inputs))
     at_mlp = case.dials.place == "mlp"
-    raw = {"read": streams[READ["mid"]]} if at_mlp else {}
-    raw[case.place] = streams[READ["post"]] - streams[READ["mid"]] if at_mlp else streams[case.place]
+    raw = {"read": streams[PLACES["mid"]]} if at_mlp else {}
+    raw[case.place] = streams[PLACES["post"]] - streams[PLACES["mid"]] if at_mlp else streams[case.place]
     tokens = {name: stream[:, 1:] for name, stream in raw.items()}
     used = means or {name: stream.mean(axis=0) for name, stream in tokens.items()}
     rows = {name: (stream - used[name]).reshape(-1, stream.shape[-1]) for name, stream in tokens.items()}
@@ -112,6 +112,7 @@ def feature_truth(subject: Any, inputs: Inputs) -> FeatureTruth:
     """The truth about a subject's features on some inputs. Firing is the compiled program's, directions the model's."""
     case, model = feature_case_of(subject), model_of(subject)
     compiled = case.model
+    _require_labels(case, model)
     seen: dict[str, Array] = {}
     forward(compiled.parameters, compiled.encode(inputs), np, causal=compiled.options.causal, hook=seen.__setitem__)
     names = names_at(case)
@@ -119,3 +120,13 @@ def feature_truth(subject: Any, inputs: Inputs) -> FeatureTruth:
     columns = [labels[name] for name in names]
     codes = seen[case.place][:, 1:][..., columns].reshape(-1, len(names))
     return FeatureTruth(names, np.asarray(model.directions, dtype=np.float64)[columns], codes > FIRES)
+
+
+def _require_labels(case: FeatureCase, model: Any) -> None:
+    """Refuse a model whose labels are not those of the case's model: directions would be those of other features."""
+    design = None if isinstance(model, TwinModel) else getattr(model, "design", None)
+    if design is None or list(design.residual.labels) != list(case.model.residual.labels):
+        raise TracrError(
+            f"the directions of features are not known in this {type(model).__name__} of {case.name}",
+            hint="use the realisations superposed, compiled, rotated or noise, without the dial level",
+        )
