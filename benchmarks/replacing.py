@@ -8,10 +8,10 @@ are fitted on 3 of 4 inputs and tested on the others. For every head and MLP of 
 least 5 points of accuracy in the twin, a row has
 
 - what the true part recovers in closed form, and, if that is below 99 %, after refining by gradient;
-- which part of the library (the zoo's programs for the twin's tokens, and the teacher's parts) `explain` puts first
-  (refined if the true part had to be), and whether its output is the true part's: up to renaming on all inputs tried (`same`), or up to renaming at each
-  position (`same_at_positions`): the map that writes has a vector for each position, and what the position tells
-  need not come from the part.
+- which part of the library (the zoo's programs for the twin's tokens, and the teacher's parts) `explain` puts first,
+  refined if the true part had to be, and whether its output is the true part's: up to renaming on all inputs tried
+  (`same`), or up to renaming at each position (`same_at_positions`): the map that writes has a vector for each
+  position, and what the position tells need not come from the part.
 
 --table prints the rows that miss, and the shares.
 """
