@@ -9,9 +9,9 @@ least 5 points of accuracy in the twin, a row has
 
 - what the true part recovers in closed form, and, if that is below 99 %, after refining by gradient;
 - which part of the library (the zoo's programs for the twin's tokens, and the teacher's parts) `explain` puts first,
-  and whether its output is the true part's: up to renaming on all inputs tried (`same`), or up to renaming at each
-  position (`same_at_positions`): the map that writes has a vector for each position, and what the position tells
-  need not come from the part.
+  refined if the true part had to be, and whether its output is the true part's: up to renaming on all inputs tried
+  (`same`), or up to renaming at each position (`same_at_positions`): the map that writes has a vector for each
+  position, and what the position tells need not come from the part.
 
 --table prints the rows that miss, and the shares.
 """
@@ -31,7 +31,7 @@ import tracr
 from tracr import graft
 from tracr.graft.controls import told_by
 
-COSTS, WANTED, SHARE = 0.05, 0.99, 0.75
+COSTS, WANTED, SHARE, FEWER = 0.05, 0.99, 0.75, 5
 
 
 def main() -> None:
@@ -96,7 +96,8 @@ def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], refine: 
         steps = refine
         again = graft.replace(host, part.name, part, inputs, share=SHARE, refine=steps).report()
         found |= {"refined": share(again), "counts": again.counts, "verdict": again.verdict, "reads": rounded(again)}
-    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE)
+    grafted = FEWER if steps else 12  # refining takes longer
+    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=steps, grafted=grafted)
     best = ranking.best
     true = next((one for one in ranking.rows if part.title in (one.part.title, *one.equal)), None)
     same = true is not None and true.output.key == best.output.key
