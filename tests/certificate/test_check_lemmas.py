@@ -32,7 +32,8 @@ from tracr_check.parts import Parts
 from tracr_check.patterns import _expanded
 from tracr_check.scores import Vectors, pad_scores
 from tracr_check.selection import Selection
-from tracr_check.variables import Env, SOp, Var
+from tracr_check.variables import Env, SOp, Var, snap
+from tracr_check.verdict import Rejected
 
 FLOAT32, FLOAT64, FLOAT16 = (ARITHMETICS[name] for name in ("float32", "float64", "float16"))
 Array = NDArray[Any]
@@ -331,3 +332,26 @@ def test_sums_over_variables_contain_the_exact_one(seed: int) -> None:
     for one in rng.permutation(x * weights[:, 0]):
         total += one
     assert read.lo[0, 0] - off <= total <= read.hi[0, 0] + off
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"), [("factor", "too large to be told apart"), ("value", "too near to be told apart")]
+)
+def test_sums_that_float64_cannot_tell_apart_are_refused(change: str, reason: str) -> None:
+    """Large sums that may cancel, and listed values next to each other: the checker could find another value."""
+    parsed = Parsed(tracr.compile(SPLIT["means"], "abc", 3, level=2))
+    linear = next(one for one in parsed.model["program"]["sops"] if one["op"]["kind"] == "linear")
+    if change == "factor":
+        linear["op"]["terms"] = [[term, 1e9 / 3] for term, _ in linear["op"]["terms"]]
+    else:
+        linear["domain"]["values"][1] = linear["domain"]["values"][0] + 1e-9
+    with pytest.raises(Rejected, match=reason):
+        parsed.program()
+
+
+def test_numbers_at_the_edge_of_a_value_are_not_undefined() -> None:
+    """Numbers within 1e-9 of a listed value have it, whatever this computation rounds; equal values are the first."""
+    sop = SOp(0, "x", {"kind": "linear"}, (0.5, 1, True, None))
+    edge = 0.5 + 1e-9
+    assert snap(sop, np.array([edge, np.nextafter(edge, 1), 1.0, 1 + 5e-10, np.nan])).tolist() == [0, 0, 1, 1, 3]
+    assert snap(sop, np.array([0.5 + 2e-9]))[0] < 0
