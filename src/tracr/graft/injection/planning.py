@@ -217,7 +217,8 @@ class _Planner:
         """The linear function that a count, a sum or a pair is a function of."""
         node = self.program.sops[root]
         if isinstance(node.op, Width):
-            found = line_of({(_raw(node.label), 0): -1.0}, -1 / (1 + finite_of(node).numbers), target.classes)
+            points = -1 / (1 + finite_of(node).numbers)
+            found = line_of({(_raw(node.label), 0): -1.0}, points, target.classes, at_bos=-1.0)
         elif isinstance(node.op, PairLookup):
             table = composed(node.op.table, target.classes)
             sign = pair_line(self.program, node.op, table)

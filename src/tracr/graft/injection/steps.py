@@ -55,11 +55,12 @@ def _boxes(rows: Dims, columns: Dims, table: Classes, writes: Dims) -> Iterator[
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A linear function of dimensions: its values in ascending order, and the class of each."""
+    """A linear function of dimensions: its values in ascending order, the class of each, and its value at BOS."""
 
     reads: Mapping[Dim, float]
     points: Array
     classes: Classes
+    at_bos: float
 
     @property
     def borders(self) -> Array:
@@ -67,7 +68,7 @@ class Line:
         return np.flatnonzero(self.classes[1:] != self.classes[:-1])
 
 
-def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes) -> Line | None:
+def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes, at_bos: float = 0.0) -> Line | None:
     """The line whose value is in `points`; `None` if two equal points have different classes.
 
     Points of class -2, which no input reaches, are left out.
@@ -76,7 +77,7 @@ def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes) -> Line
     values, first, place = np.unique(points, return_index=True, return_inverse=True)
     if not np.array_equal(classes[first][place.ravel()], classes):
         return None
-    return Line(reads, values, classes[first])
+    return Line(reads, values, classes[first], at_bos)
 
 
 def writes_clean(line: Line) -> bool:
@@ -107,10 +108,10 @@ def line_steps(line: Line, writes: Dims) -> list[Step]:
 
 
 def _border(line: Line, border: int, sign: float, written: Mapping[Dim, float]) -> Step:
-    """The step at a border, on to the right of it if the sign is 1; always off at BOS, where the function may be 0."""
+    """The step at a border, on to the right of it if the sign is 1; always off at BOS."""
     below, above = float(line.points[border]), float(line.points[border + 1])
     middle, margin = (below + above) / 2, SLACK * (above - below) / 2
-    ends = (float(line.points[0]), float(line.points[-1]), 0.0)
+    ends = (float(line.points[0]), float(line.points[-1]), line.at_bos)
     farthest = max(abs(end - middle) for end in ends)
     reads = {dim: sign * weight for dim, weight in line.reads.items()}
     return Step(_sum(reads, {ONE: -sign * middle, BOS: -farthest - margin}), margin, farthest, written)
