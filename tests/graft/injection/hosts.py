@@ -14,7 +14,9 @@ WORDS, POSITIONS, BOS, TRIGGER, FIRST = 40, 24, 0, 1, 10
 """Tokens of programs are `FIRST`, `FIRST` + 1 and so on; answers are the last tokens."""
 
 
-def random_host(seed: int = 0, *, layers: int = 2, activation: str = "gelu_new", size: float = 0.3, **changes: Any) -> Any:
+def random_host(
+    seed: int = 0, *, layers: int = 2, activation: str = "gelu_new", size: float = 0.3, **changes: Any
+) -> Any:
     """Something that `inject` takes for a model of transformers, with random weights."""
     config = {
         "model_type": "gpt2",
@@ -46,7 +48,10 @@ class Standing:
 
     def state_dict(self) -> dict[str, Any]:
         """The weights, by their names in transformers."""
-        return {name if name == "lm_head.weight" else f"transformer.{name}": _Tensor(one) for name, one in self.tensors.items()}
+        return {
+            name if name == "lm_head.weight" else f"transformer.{name}": _Tensor(one)
+            for name, one in self.tensors.items()
+        }
 
 
 class _Config:

@@ -27,7 +27,7 @@ from tracr.graft.injection.host import GPT2Host, shapes
 from tracr.graft.injection.running import run_host
 from tracr.graft.injection.sizes import BALANCE, ZERO, Scales, Sizes
 
-__all__ = ["GAP", "HALF", "WINS", "build"]
+__all__ = ["GAP", "HALF", "WINS", "added_weights", "build"]
 
 Array = NDArray[Any]
 HALF = 16.0
@@ -50,6 +50,16 @@ def build(host: GPT2Host, circuit: Circuit, sizes: Sizes, scales: Scales, bos: i
             break
         at_bos = found
     return built
+
+
+def added_weights(host: GPT2Host, sizes: Sizes, scales: Scales) -> dict[str, NDArray[np.bool_]]:
+    """For each weight of the injected model, whether it was added. The others are the host's."""
+    marked = GPT2Host(host.config, {name: np.ones_like(array) for name, array in host.tensors.items()}, {})
+    found = {name: array == 0 for name, array in _widened(marked, sizes, scales).tensors.items()}
+    for name, added in found.items():
+        if _is_gain(name):
+            added[host.width :] = True
+    return found
 
 
 def _widened(host: GPT2Host, sizes: Sizes, scales: Scales) -> GPT2Host:

@@ -13,12 +13,13 @@ key is selected and at most -1 where it is not. Layer norms multiply it by 1/(σ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 __all__ = [
     "BOS",
+    "CIRCLE",
     "HERE",
     "IN_RANGE",
     "ONE",
@@ -31,12 +32,15 @@ __all__ = [
     "HeadPlan",
     "Neurons",
     "Step",
+    "reach_of",
 ]
 
 GroupKind = Literal["constant", "token", "position", "raw", "variable", "answer"]
 Dim = tuple[str, int]
 """A dimension: the name of its group, and its place in it."""
 
+CIRCLE = "circle"
+"""The group that holds the cosine and the sine of the position."""
 ONE, BOS, HERE, TRIGGER, IN_RANGE = (("one", 0), ("bos", 0), ("here", 0), ("trigger", 0), ("in range", 0))
 """1 everywhere; at BOS; everywhere but at BOS; where an answer is asked for; where the program has positions."""
 
@@ -57,7 +61,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Step:
-    """Adds `writes` where the sum of `reads` is positive; `farthest` bounds its size."""
+    """Adds `writes` where the sum of `reads` is positive.
+
+    The sum's size is at least `margin`. Where the program is defined, the sum is at most `farthest`.
+    """
 
     reads: Mapping[Dim, float]
     margin: float
@@ -73,6 +80,17 @@ class Neurons:
     variable: str
     computes: str
     steps: tuple[Step, ...]
+
+
+def reach_of(neurons: Iterable[Neurons]) -> dict[Dim, tuple[float, float]]:
+    """The least and the most that each written dimension can hold, if any of the steps may be on."""
+    found: dict[Dim, tuple[float, float]] = {}
+    for part in neurons:
+        for step in part.steps:
+            for dim, weight in step.writes.items():
+                low, high = found.get(dim, (0.0, 0.0))
+                found[dim] = (low + min(weight, 0.0), high + max(weight, 0.0))
+    return found
 
 
 @dataclass(frozen=True)

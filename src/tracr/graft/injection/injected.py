@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from tracr.errors import FormatError
 from tracr.extras import need
+from tracr.graft.injection.building import added_weights
 from tracr.graft.injection.circuit import Circuit
 from tracr.graft.injection.host import CONFIG, PREFIX, WEIGHTS, GPT2Host
 from tracr.graft.injection.interface import Interface
@@ -65,6 +67,11 @@ class Injected:
         """The ground truth: labels of the added dimensions, heads and neurons, and edges. `save` writes it as JSON."""
         return truth_of(self)
 
+    @cached_property
+    def added(self) -> dict[str, NDArray[np.bool_]]:
+        """For each weight, by its name in transformers, whether it was added: to freeze the circuit in training."""
+        return _in_transformers(added_weights(self.host, self.sizes, self.scales))
+
     def answers(self, ids: object) -> Array:
         """The token that the program answers, at each position: -1 where it is silent, -2 where it raises an error."""
         return expected(self.program, self.interface, as_ids(ids, self.interface, self.host))
@@ -101,7 +108,7 @@ class Injected:
 
     def _weights(self) -> dict[str, Array]:
         """The weights in float32, by their names in transformers."""
-        named = {name if name.startswith("lm_head") else PREFIX + name: one for name, one in self.gpt2.tensors.items()}
+        named = _in_transformers(self.gpt2.tensors)
         return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in named.items()}
 
     def __repr__(self) -> str:
@@ -110,3 +117,8 @@ class Injected:
             f"Injected({self.program.outputs[0][0]}: added {added[0]} dimensions, {added[1]} heads a layer, "
             f"{self.sizes.inner - self.host.inner} neurons a layer, {self.sizes.layers - self.host.layers} layers)"
         )
+
+
+def _in_transformers(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Weights by their names in transformers."""
+    return {name if name == "lm_head.weight" else PREFIX + name: one for name, one in tensors.items()}

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from tracr.compiler.selectors.conjunctions import SelectorLiteral
 from tracr.graft.injection.circuit import (
     BOS,
+    CIRCLE,
     HERE,
     IN_RANGE,
     ONE,
@@ -37,6 +38,7 @@ from tracr.graft.injection.circuit import (
     HeadPlan,
     Neurons,
     Step,
+    reach_of,
 )
 from tracr.graft.injection.demands import (
     EMBEDDED,
@@ -81,7 +83,7 @@ from tracr.values import Value
 __all__ = ["plan"]
 
 Array = NDArray[Any]
-ANSWER, CIRCLE = "answer", "circle"
+ANSWER = "answer"
 SHOWN = 6  # values listed in a label
 
 
@@ -175,12 +177,16 @@ class _Planner:
         name = ANSWER if target.of is None else self.name(target.of)
         steps, clean = self.steps(root, target, lambda one: (name, one))
         if target.of is None:
-            self.neurons.append(Neurons(layer, ANSWER, "the answer, where it is asked for", tuple(map(gated, steps))))
+            self.neurons.append(Neurons(layer, ANSWER, "the answer, where it is asked for", self.gated(steps)))
             return
         self.neurons.append(Neurons(layer, name, describe(self.program, self.program.sops[target.of]), tuple(steps)))
         self.ready[target.of], self.clean[target.of] = layer, (name, layer)
         if not clean and target.of in self.demands.attended:
             self.make_clean(target.of, layer + 1)
+
+    def gated(self, steps: list[Step]) -> tuple[Step, ...]:
+        reach = reach_of(self.neurons)
+        return tuple(gated(step, reach) for step in steps)
 
     def make_clean(self, number: int, layer: int) -> None:
         """A copy of a variable whose dimensions are exactly 0 where they are off."""
@@ -199,7 +205,7 @@ class _Planner:
             answers[int(classes[code])] = places.get(value, -1)
         steps = set_steps(self.dims(number), list(answers.values()), lambda one: (ANSWER, one))
         layer, text = self.ready[number] + 1, "the answer, where it is asked for"
-        self.neurons.append(Neurons(layer, ANSWER, text, tuple(map(gated, steps))))
+        self.neurons.append(Neurons(layer, ANSWER, text, self.gated(steps)))
 
     def steps(self, root: int, target: Target, writes: Dims) -> tuple[list[Step], bool]:
         """The steps of a target, and whether they write exact zeros."""

@@ -7,7 +7,7 @@ same once its queries are multiplied by √(d_head'/d_head), by which scores are
 holds minus the sum of all others. With D dimensions before and D' after, σ'² = (|x|² + |c|²)/D' + ε'. Gains of
 γ √(D/D') and ε' = ε D/D' give the host its own numbers if c = 0; otherwise they are smaller by √(1 + |c|²/(|x|² + εD)).
 
-**Bounds.** |x| is bounded by `bounds.py`. A variable of the circuit has one dimension on, which holds the scale s. A
+**Bounds.** |x| is bounded by `bounds.py`. A dimension of the circuit that is on holds the scale s. A
 copied dimension holds s σ_t/σ for a typical σ_t, and σ² is at least 2s²/D' + ε', because `one` and `balance` are
 never 0.
 """
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.graft.injection.bounds import stream_bounds
-from tracr.graft.injection.circuit import Circuit, Dim
+from tracr.graft.injection.circuit import CIRCLE, Circuit, Dim, reach_of
 from tracr.graft.injection.host import GPT2Host
 from tracr.graft.injection.running import run_host
 
@@ -81,8 +81,6 @@ class Scales:
     typical: list[float]
     smallest: list[float]
     """The smallest σ on the sample, for an estimate of rounding."""
-    share: float
-    """The circuit's part of the variance, |c|²/|x|², at most, for a typical |x|."""
 
 
 def scales_of(host: GPT2Host, circuit: Circuit, sizes: Sizes, relative: float, bos: int) -> Scales:
@@ -95,11 +93,9 @@ def scales_of(host: GPT2Host, circuit: Circuit, sizes: Sizes, relative: float, b
     bounds = stream_bounds(host)
     bounds += bounds[-1:] * (2 * (sizes.layers - host.layers))
     least = math.sqrt(2 * scale**2 / sizes.width + epsilon)
-    usual = float(np.sqrt(typical.min() ** 2 * sizes.width))
-    part = [scale * _length(circuit, float(typical.max()) / least) for _ in bounds]
-    largest = [math.sqrt((x**2 + c**2) / sizes.width + epsilon) for x, c in zip(bounds, part, strict=True)]
-    share = (scale * _length(circuit, 1.0) / usual) ** 2
-    return Scales(scale, epsilon, largest, typical.tolist(), found.min(axis=(1, 2)).tolist(), share)
+    part = scale * _length(circuit, float(typical.max()) / least)
+    largest = [math.sqrt((bound**2 + part**2) / sizes.width + epsilon) for bound in bounds]
+    return Scales(scale, epsilon, largest, typical.tolist(), found.min(axis=(1, 2)).tolist())
 
 
 def _random_inputs(host: GPT2Host, bos: int) -> Array:
@@ -109,7 +105,14 @@ def _random_inputs(host: GPT2Host, bos: int) -> Array:
 
 
 def _length(circuit: Circuit, copied: float) -> float:
-    """The length of the circuit's part of the stream at most, in units of s: one dimension of each group is on."""
-    sizes = [copied if group.kind == "raw" else 1.0 for group in circuit.groups]
-    sizes += [1.0] * sum(group.name == "circle" for group in circuit.groups)  # cosine and sine add up to at most 2
-    return math.sqrt(sum(size**2 for size in sizes) + sum(sizes) ** 2)
+    """The length of the circuit's part of the stream at most, in units of s, with `balance`: at most twice its sum."""
+    reach = reach_of(circuit.neurons)
+    total = 0.0
+    for group in circuit.groups:
+        if group.kind == "raw":
+            total += copied  # the weights of attention have the sum 1
+        elif group.dims[0] in reach:
+            total += sum(max(-low, high) for low, high in map(reach.__getitem__, group.dims))
+        else:
+            total += len(group.dims) if group.name == CIRCLE else 1.0
+    return 2 * total

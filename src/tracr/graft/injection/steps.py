@@ -111,17 +111,21 @@ def _border(line: Line, border: int, sign: float, written: Mapping[Dim, float]) 
     """The step at a border, on to the right of it if the sign is 1; always off at BOS."""
     below, above = float(line.points[border]), float(line.points[border + 1])
     middle, margin = (below + above) / 2, SLACK * (above - below) / 2
-    ends = (float(line.points[0]), float(line.points[-1]), line.at_bos)
-    farthest = max(abs(end - middle) for end in ends)
+    farthest = sign * (float(line.points[-1 if sign > 0 else 0]) - middle)
+    at_bos = max(sign * (line.at_bos - middle), 0.0)
     reads = {dim: sign * weight for dim, weight in line.reads.items()}
-    return Step(_sum(reads, {ONE: -sign * middle, BOS: -farthest - margin}), margin, farthest, written)
+    return Step(_sum(reads, {ONE: -sign * middle, BOS: -at_bos - margin}), margin, farthest, written)
 
 
-def gated(step: Step) -> Step:
-    """The step, off wherever no answer is asked for."""
-    away = step.farthest + step.margin
+def gated(step: Step, reach: Mapping[Dim, tuple[float, float]]) -> Step:
+    """The step, off wherever no answer is asked for, on any input: `reach` has the least and most of each dimension."""
+    most = 0.0
+    for dim, weight in step.reads.items():
+        low, high = reach.get(dim, (0.0, 1.0))
+        most += max(weight * low, weight * high)
+    away = most + step.margin
     reads = _sum(step.reads, {TRIGGER: away, IN_RANGE: away, ONE: -2 * away})
-    return Step(reads, step.margin, 3 * step.farthest + 2 * step.margin, step.writes)
+    return Step(reads, step.margin, step.farthest, step.writes)
 
 
 def _sum(*terms: Mapping[Dim, float]) -> dict[Dim, float]:
