@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import math
 import random
@@ -33,11 +34,11 @@ from tracr.writing import write_file
 HOST = Path(__file__).parents[1] / "docs" / "injecting" / "host"
 LONGEST = CONTEXT - 1
 SYMBOLS = "^~$`?!;&"
-QUESTIONS, WINDOWS = 400, 200
+QUESTIONS, WINDOWS = 300, 60
 COUNT, BALANCED = MARKERS[:2]
 SCALES = (1e-3, 1e-1, 1.0)
-STEPS = (0, 10, 30, 100, 300)
-RATE, BATCH = 1e-4, 8
+STEPS = (0, 10, 30, 100)
+RATE, BATCH, ASKED = 1e-4, 4, 100
 
 
 def token(character: str) -> int:
@@ -197,8 +198,8 @@ def fine_tuned(
     """The accuracy and the loss after some steps of training on text, in which nothing is asked."""
     host = GPT2LMHeadModel.from_pretrained(HOST).eval()
     injected = TASKS[name][0](host, scale)
-    model, asked = injected.to_transformers(), questions(name, held_out, QUESTIONS // 2, seed=7)
-    unseen = np.asarray(windows(held_out, CONTEXT, 32, seed=5))
+    model, asked = injected.to_transformers(), questions(name, held_out, ASKED, seed=7)
+    unseen = windows(held_out, CONTEXT, 16, seed=5)
     masks = {key: torch.from_numpy(mask) for key, mask in injected.added.items()}
     first = {key: value.detach().clone() for key, value in model.named_parameters()}
     adam = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0)
@@ -206,7 +207,8 @@ def fine_tuned(
     for step in range(STEPS[-1] + 1):
         if step in STEPS:
             model.eval()
-            score, loss = injected.check(asked, model), injected.elsewhere(unseen, model).loss_after
+            with torch.no_grad():
+                score, loss = injected.check(asked, model), float(model(unseen, labels=unseen).loss)
             rows.append({"step": step, "right": score.right, "asked": score.asked, "loss": loss})
         if step < STEPS[-1]:
             _step(model, adam, data[step * BATCH : (step + 1) * BATCH])
@@ -251,11 +253,13 @@ def main() -> None:
         write_file(given.output, json.dumps(found, indent=1).encode() + b"\n")
 
     if given.only != "fine-tuning":
-        found["injections"] = [injection(name, scale, held_out, text) for scale in SCALES for name in TASKS]
-        save()
+        found["injections"] = []
+        for scale, name in itertools.product(SCALES, TASKS):
+            found["injections"].append(injection(name, scale, held_out, text))
+            save()
     done = {(run["task"], run["scale"], run["seed"], run["frozen"]) for run in found["fine_tuning"]}
-    runs = [(name, scale, seed, False) for seed in range(given.seeds) for scale in SCALES for name in TASKS]
-    runs += [(name, SCALES[0], seed, True) for seed in range(given.seeds) for name in TASKS]
+    settings = [(scale, False) for scale in SCALES] + [(SCALES[0], True)]
+    runs = [(name, scale, seed, frozen) for seed in range(given.seeds) for scale, frozen in settings for name in TASKS]
     for run in runs if given.only != "injections" else ():
         if run not in done:
             found["fine_tuning"].append(fine_tuned(*run, texts, held_out))

@@ -115,7 +115,9 @@ class GPT2Host:
 
 def read_host(host: object) -> GPT2Host:
     """The host from a model of transformers, or from its folder."""
-    if isinstance(host, str | Path):
+    if isinstance(host, GPT2Host):
+        found = host
+    elif isinstance(host, str | Path):
         found = _from_folder(Path(host))
     elif hasattr(host, "state_dict") and hasattr(host, "config"):
         state = {name: one.detach().cpu().float().numpy() for name, one in host.state_dict().items()}

@@ -38,7 +38,7 @@ def inject(
     tokens: Mapping[int, Value],
     other: Value,
     trigger: int | Iterable[int],
-    answers: Mapping[Value, int],
+    answers: Mapping[Any, int],
     bos: int | None = None,
     max_seq_len: int | None = None,
     scale: float = SCALE,

@@ -26,7 +26,7 @@ class Interface:
     tokens: Mapping[int, Value]
     other: Value
     trigger: tuple[int, ...]
-    answers: Mapping[Value, int]
+    answers: Mapping[Any, int]
     bos: int
     words: int
 
@@ -50,7 +50,7 @@ def checked_interface(
     tokens: Mapping[int, Value],
     other: Value,
     trigger: int | Iterable[int],
-    answers: Mapping[Value, int],
+    answers: Mapping[Any, int],
     bos: int | None,
 ) -> Interface:
     """The interface, or an error that says what is wrong with it."""

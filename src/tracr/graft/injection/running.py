@@ -1,4 +1,4 @@
-"""The forward pass of a GPT-2 in numpy: logits, and the deviation σ by which each layer norm divides."""
+"""The forward pass of a GPT-2 in numpy: logits, the residual stream, and the σ by which each layer norm divides."""
 
 from __future__ import annotations
 
@@ -19,16 +19,24 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class HostRun:
-    """Logits [input, position, word], and σ [norm, input, position]; norms in order, two per layer and the last one."""
+    """What a run gives.
+
+    Args:
+        logits: [input, position, word].
+        deviations: σ, [norm, input, position]; norms in order, two for each layer, and the last one.
+        streams: [layer, input, position, dimension], after each layer.
+    """
 
     logits: Array
     deviations: Array
+    streams: Array
 
 
 def run_host(host: GPT2Host, ids: Array, dtype: type = np.float64) -> HostRun:
     """Run the model on a batch of inputs of one length."""
     weights: dict[str, Array] = {name: array.astype(dtype) for name, array in host.tensors.items()}
     found: list[Array] = []
+    streams: list[Array] = []
 
     def norm(x: Array, name: str) -> Array:
         centred = x - x.mean(axis=-1, keepdims=True)
@@ -46,8 +54,9 @@ def run_host(host: GPT2Host, ids: Array, dtype: type = np.float64) -> HostRun:
         mixed = _attention(linear(norm(x, f"{block}.ln_1"), f"{block}.attn.c_attn"), host.heads)
         x = x + linear(mixed, f"{block}.attn.c_proj")
         x = x + linear(function(linear(norm(x, f"{block}.ln_2"), f"{block}.mlp.c_fc")), f"{block}.mlp.c_proj")
+        streams.append(x)
     logits = norm(x, "ln_f") @ weights["lm_head.weight"].T
-    return HostRun(logits, np.array(found))
+    return HostRun(logits, np.array(found), np.array(streams))
 
 
 def _attention(qkv: Array, heads: int) -> Array:
@@ -63,7 +72,7 @@ def _attention(qkv: Array, heads: int) -> Array:
 
 def _gelu_new(x: Array) -> Array:
     clipped = np.clip(x, -50, 50)  # tanh is ±1 there
-    inner = math.sqrt(2 / math.pi) * (clipped + 0.044715 * clipped**3)
+    inner = math.sqrt(2 / math.pi) * (clipped + 0.044715 * clipped * clipped * clipped)
     return np.asarray(0.5 * x * (1 + np.tanh(inner)), dtype=x.dtype)
 
 
