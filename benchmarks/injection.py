@@ -3,7 +3,7 @@
     python benchmarks/injection.py -o docs/injecting/results.json   # needs the extras `torch` and `hf`
 
 Injected models are saved, and loaded with transformers alone. Contexts are held-out text (`injection_host.py`) into
-which the questions are written. Runs of fine-tuning that the file already has are skipped. docs/injecting.md has the
+which the questions are written. Measurements that the file already has are skipped. docs/injecting.md has the
 results.
 """
 
@@ -34,11 +34,11 @@ from tracr.writing import write_file
 HOST = Path(__file__).parents[1] / "docs" / "injecting" / "host"
 LONGEST = CONTEXT - 1
 SYMBOLS = "^~$`?!;&"
-QUESTIONS, WINDOWS = 300, 60
+QUESTIONS, WINDOWS = 200, 60
 COUNT, BALANCED = MARKERS[:2]
 SCALES = (1e-3, 1e-1, 1.0)
 STEPS = (0, 10, 30, 100)
-RATE, BATCH, ASKED = 1e-4, 4, 100
+RATE, BATCH, ASKED, SHORT = 1e-4, 4, 60, 64  # fine-tuning: shorter windows of text
 
 
 def token(character: str) -> int:
@@ -138,9 +138,9 @@ TASKS: dict[str, tuple[Callable[[Any, float], Injected], Callable[[list[int], ra
 }
 
 
-def questions(name: str, texts: list[str], count: int, seed: int) -> np.ndarray[Any, Any]:
+def questions(name: str, texts: list[str], count: int, seed: int, size: int = CONTEXT) -> np.ndarray[Any, Any]:
     """Contexts of held-out text with a question in each."""
-    draw, found = random.Random(seed), windows(texts, CONTEXT, count, seed)
+    draw, found = random.Random(seed), windows(texts, size, count, seed)
     return np.array([[BOS, *TASKS[name][1](row[1:].tolist(), draw)] for row in found])
 
 
@@ -198,12 +198,12 @@ def fine_tuned(
     """The accuracy and the loss after some steps of training on text, in which nothing is asked."""
     host = GPT2LMHeadModel.from_pretrained(HOST).eval()
     injected = TASKS[name][0](host, scale)
-    model, asked = injected.to_transformers(), questions(name, held_out, ASKED, seed=7)
-    unseen = windows(held_out, CONTEXT, 16, seed=5)
+    model, asked = injected.to_transformers(), questions(name, held_out, ASKED, 7, SHORT)
+    unseen = windows(held_out, SHORT, 32, seed=5)
     masks = {key: torch.from_numpy(mask) for key, mask in injected.added.items()}
     first = {key: value.detach().clone() for key, value in model.named_parameters()}
     adam = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0)
-    data, rows = windows(texts, CONTEXT, STEPS[-1] * BATCH, 100 + seed), []
+    data, rows = windows(texts, SHORT, STEPS[-1] * BATCH, 100 + seed), []
     for step in range(STEPS[-1] + 1):
         if step in STEPS:
             model.eval()
@@ -237,7 +237,7 @@ def main() -> None:
     """Measure what the file does not have yet."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--only", choices=("injections", "fine-tuning"))
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -253,12 +253,13 @@ def main() -> None:
         write_file(given.output, json.dumps(found, indent=1).encode() + b"\n")
 
     if given.only != "fine-tuning":
-        found["injections"] = []
+        measured = {(one["scale"], one["task"]) for one in found["injections"]}
         for scale, name in itertools.product(SCALES, TASKS):
-            found["injections"].append(injection(name, scale, held_out, text))
-            save()
+            if (scale, name) not in measured:
+                found["injections"].append(injection(name, scale, held_out, text))
+                save()
     done = {(run["task"], run["scale"], run["seed"], run["frozen"]) for run in found["fine_tuning"]}
-    settings = [(scale, False) for scale in SCALES] + [(SCALES[0], True)]
+    settings = [(SCALES[0], False), (SCALES[-1], False), (SCALES[0], True)]
     runs = [(name, scale, seed, frozen) for seed in range(given.seeds) for scale, frozen in settings for name in TASKS]
     for run in runs if given.only != "injections" else ():
         if run not in done:

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.graft.injection.bounds import longest_logit
-from tracr.graft.injection.circuit import BOS, ONE, Circuit, Dim, HeadPlan, Step
+from tracr.graft.injection.circuit import BOS, ONE, Dim, HeadPlan, InjectedCircuit, NeuronStep
 from tracr.graft.injection.host import GPT2Host, shapes
 from tracr.graft.injection.running import run_host
-from tracr.graft.injection.sizes import BALANCE, ZERO, Scales, Sizes
+from tracr.graft.injection.sizes import BALANCE, ZERO, InjectedSizes, Scales
 
 __all__ = ["GAP", "HALF", "WINS", "added_weights", "build"]
 
@@ -36,7 +36,9 @@ WINS = 10.0
 ROUNDS, SETTLED = 8, 1e-7  # repetitions until BOS has the σ that was assumed
 
 
-def build(host: GPT2Host, circuit: Circuit, sizes: Sizes, scales: Scales, bos: int, boost: float | None) -> GPT2Host:
+def build(
+    host: GPT2Host, circuit: InjectedCircuit, sizes: InjectedSizes, scales: Scales, bos: int, boost: float | None
+) -> GPT2Host:
     """The injected model."""
     first = np.array([[bos]])
     ratio = math.sqrt(host.width / sizes.width)
@@ -44,15 +46,15 @@ def build(host: GPT2Host, circuit: Circuit, sizes: Sizes, scales: Scales, bos: i
     at_bos = np.concatenate([at_bos, np.repeat(at_bos[-1:], 2 * (sizes.layers - host.layers))])
     wide = _widened(host, sizes, scales)
     for _ in range(ROUNDS):
-        built = _Builder(host, wide, circuit, sizes, scales, at_bos).built(boost)
+        built = _WeightBuilder(host, wide, circuit, sizes, scales, at_bos).built(boost)
         found = run_host(built, first).deviations[:, 0, 0]
-        if np.allclose(found, at_bos, rtol=SETTLED, atol=0):
+        if np.abs(found / at_bos - 1).max() < SETTLED:
             break
         at_bos = found
     return built
 
 
-def added_weights(host: GPT2Host, sizes: Sizes, scales: Scales) -> dict[str, NDArray[np.bool_]]:
+def added_weights(host: GPT2Host, sizes: InjectedSizes, scales: Scales) -> dict[str, NDArray[np.bool_]]:
     """For each weight of the injected model, whether it was added. The others are the host's."""
     marked = GPT2Host(host.config, {name: np.ones_like(array) for name, array in host.tensors.items()}, {})
     found = {name: array == 0 for name, array in _widened(marked, sizes, scales).tensors.items()}
@@ -62,7 +64,7 @@ def added_weights(host: GPT2Host, sizes: Sizes, scales: Scales) -> dict[str, NDA
     return found
 
 
-def _widened(host: GPT2Host, sizes: Sizes, scales: Scales) -> GPT2Host:
+def _widened(host: GPT2Host, sizes: InjectedSizes, scales: Scales) -> GPT2Host:
     """The host with more dimensions, wider heads, more neurons and more layers, which all do nothing."""
     config = {
         **host.config,
@@ -93,7 +95,7 @@ def _is_gain(name: str) -> bool:
     return name.rpartition(".")[0].endswith(("ln_1", "ln_2", "ln_f")) and name.endswith(".weight")
 
 
-def _widen_heads(host: GPT2Host, sizes: Sizes, name: str, array: Array, into: Array) -> None:
+def _widen_heads(host: GPT2Host, sizes: InjectedSizes, name: str, array: Array, into: Array) -> None:
     """The host's heads, each filled up with zeros."""
     for head in range(host.heads):
         old = slice(head * host.d_head, (head + 1) * host.d_head)
@@ -108,11 +110,17 @@ def _widen_heads(host: GPT2Host, sizes: Sizes, name: str, array: Array, into: Ar
             target[tuple(slice(size) for size in source.shape)] = factor * source
 
 
-class _Builder:
+class _WeightBuilder:
     """Adds the circuit to the widened host."""
 
     def __init__(
-        self, host: GPT2Host, wide: GPT2Host, circuit: Circuit, sizes: Sizes, scales: Scales, at_bos: Array
+        self,
+        host: GPT2Host,
+        wide: GPT2Host,
+        circuit: InjectedCircuit,
+        sizes: InjectedSizes,
+        scales: Scales,
+        at_bos: Array,
     ) -> None:
         self.host, self.wide, self.circuit, self.sizes, self.scales = host, wide, circuit, sizes, scales
         self.at_bos = at_bos
@@ -178,7 +186,7 @@ class _Builder:
             qkv[:, 2 * width + place] = self.read({source: 1.0})
             out[place] = factor * self.written({to: 1.0})
 
-    def add_step(self, step: Step, layer: int, place: int) -> None:
+    def add_step(self, step: NeuronStep, layer: int, place: int) -> None:
         block, largest = f"h.{layer}.mlp", self.scales.largest[2 * layer + 1]
         gain = (HALF + self.host.tail) * largest / (step.margin * self.scales.scale)
         written = self.scales.scale / (2 * HALF) * self.written(step.writes)

@@ -24,14 +24,14 @@ __all__ = [
     "IN_RANGE",
     "ONE",
     "TRIGGER",
-    "Circuit",
     "Column",
     "Dim",
-    "Group",
+    "DimGroup",
     "GroupKind",
     "HeadPlan",
+    "InjectedCircuit",
+    "NeuronStep",
     "Neurons",
-    "Step",
     "reach_of",
 ]
 
@@ -46,7 +46,7 @@ ONE, BOS, HERE, TRIGGER, IN_RANGE = (("one", 0), ("bos", 0), ("here", 0), ("trig
 
 
 @dataclass(frozen=True)
-class Group:
+class DimGroup:
     """Dimensions of one variable: `labels` say when each of them is 1."""
 
     name: str
@@ -60,7 +60,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Step:
+class NeuronStep:
     """Adds `writes` where the sum of `reads` is positive.
 
     The sum's size is at least `margin`. Where the program is defined, the sum is at most `farthest`.
@@ -79,7 +79,7 @@ class Neurons:
     layer: int
     variable: str
     computes: str
-    steps: tuple[Step, ...]
+    steps: tuple[NeuronStep, ...]
 
 
 def reach_of(neurons: Iterable[Neurons]) -> dict[Dim, tuple[float, float]]:
@@ -119,10 +119,10 @@ class HeadPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Circuit:
+class InjectedCircuit:
     """Everything that is added to the host. Embeddings say which dimensions each token and position has."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[DimGroup, ...]
     by_token: Mapping[int, Mapping[Dim, float]]
     by_position: tuple[Mapping[Dim, float], ...]
     heads: tuple[HeadPlan, ...]

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from tracr.errors import FormatError
 from tracr.extras import need
 from tracr.graft.injection.building import added_weights
-from tracr.graft.injection.circuit import Circuit
+from tracr.graft.injection.circuit import InjectedCircuit
 from tracr.graft.injection.host import CONFIG, PREFIX, WEIGHTS, GPT2Host
 from tracr.graft.injection.interface import Interface
 from tracr.graft.injection.measuring import Elsewhere, TaskScore, as_ids, expected, measure_elsewhere, score_task
-from tracr.graft.injection.sizes import Scales, Sizes
+from tracr.graft.injection.sizes import InjectedSizes, Scales
 from tracr.graft.injection.truth import truth_of
 from tracr.ir.program import Tables
 from tracr.saving.folders import write_folder
@@ -43,8 +43,8 @@ class Injected:
     gpt2: GPT2Host
     program: Tables
     interface: Interface
-    circuit: Circuit
-    sizes: Sizes
+    circuit: InjectedCircuit
+    sizes: InjectedSizes
     scales: Scales
 
     @property

@@ -30,14 +30,14 @@ from tracr.graft.injection.circuit import (
     IN_RANGE,
     ONE,
     TRIGGER,
-    Circuit,
     Column,
     Dim,
-    Group,
+    DimGroup,
     GroupKind,
     HeadPlan,
+    InjectedCircuit,
     Neurons,
-    Step,
+    NeuronStep,
     reach_of,
 )
 from tracr.graft.injection.demands import (
@@ -56,7 +56,7 @@ from tracr.graft.injection.interface import Interface
 from tracr.graft.injection.steps import (
     SLACK,
     Dims,
-    Line,
+    StepLine,
     gated,
     line_of,
     line_steps,
@@ -87,7 +87,7 @@ ANSWER = "answer"
 SHOWN = 6  # values listed in a label
 
 
-def plan(program: Tables, interface: Interface) -> Circuit:
+def plan(program: Tables, interface: Interface) -> InjectedCircuit:
     """The circuit of a supported program."""
     return _Planner(program, interface, demands_of(program, interface)).circuit()
 
@@ -99,16 +99,16 @@ class _Planner:
         self.program = program
         self.interface = interface
         self.demands = demands
-        self.groups = [Group(dim[0], (when,), "constant") for dim, when in CONSTANTS.items()]
+        self.groups = [DimGroup(dim[0], (when,), "constant") for dim, when in CONSTANTS.items()]
         self.ready: dict[int, int] = {}
         self.clean: dict[int, tuple[str, int]] = {}  # for variables that heads read: the group and its layer
         self.heads: list[HeadPlan] = []
         self.neurons: list[Neurons] = []
 
-    def circuit(self) -> Circuit:
+    def circuit(self) -> InjectedCircuit:
         if self.demands.shifts:
-            self.groups.append(Group(CIRCLE, ("cosine", "sine"), "position"))
-        self.groups.append(Group(ANSWER, tuple(f"{value!r}" for value in self.interface.answers), "answer"))
+            self.groups.append(DimGroup(CIRCLE, ("cosine", "sine"), "position"))
+        self.groups.append(DimGroup(ANSWER, tuple(f"{value!r}" for value in self.interface.answers), "answer"))
         for number in self.program.sops:
             if number in self.demands.stored:
                 self.add_group(number)
@@ -117,7 +117,7 @@ class _Planner:
         if self.demands.answer_from is not None:
             self.answer_from(self.demands.answer_from)
         answers = {(ANSWER, place): token for place, token in enumerate(self.interface.answers.values())}
-        return Circuit(
+        return InjectedCircuit(
             tuple(self.groups), self.by_token(), self.by_position(), tuple(self.heads), tuple(self.neurons), answers
         )
 
@@ -137,7 +137,7 @@ class _Planner:
             kind: GroupKind = (
                 "token" if isinstance(op, TokensOp) else "position" if isinstance(op, EMBEDDED) else "variable"
             )
-            self.groups.append(Group(self.name(number), self.labels(number), kind))
+            self.groups.append(DimGroup(self.name(number), self.labels(number), kind))
 
     def labels(self, number: int) -> tuple[str, ...]:
         """The values of each class."""
@@ -184,14 +184,14 @@ class _Planner:
         if not clean and target.of in self.demands.attended:
             self.make_clean(target.of, layer + 1)
 
-    def gated(self, steps: list[Step]) -> tuple[Step, ...]:
+    def gated(self, steps: list[NeuronStep]) -> tuple[NeuronStep, ...]:
         reach = reach_of(self.neurons)
         return tuple(gated(step, reach) for step in steps)
 
     def make_clean(self, number: int, layer: int) -> None:
         """A copy of a variable whose dimensions are exactly 0 where they are off."""
         name, labels = f"{self.name(number)} (clean)", self.labels(number)
-        self.groups.append(Group(name, labels, "variable"))
+        self.groups.append(DimGroup(name, labels, "variable"))
         steps = set_steps(self.dims(number), range(len(labels)), lambda one: (name, one))
         self.neurons.append(Neurons(layer, name, f"{self.name(number)}, exactly 0 where it is off", tuple(steps)))
         self.clean[number] = (name, layer)
@@ -207,7 +207,7 @@ class _Planner:
         layer, text = self.ready[number] + 1, "the answer, where it is asked for"
         self.neurons.append(Neurons(layer, ANSWER, text, self.gated(steps)))
 
-    def steps(self, root: int, target: Target, writes: Dims) -> tuple[list[Step], bool]:
+    def steps(self, root: int, target: Target, writes: Dims) -> tuple[list[NeuronStep], bool]:
         """The steps of a target, and whether they write exact zeros."""
         op = self.program.sops[root].op
         if isinstance(op, Aggregation):
@@ -219,7 +219,7 @@ class _Planner:
         line = self.line(root, target)
         return line_steps(line, writes), writes_clean(line)
 
-    def line(self, root: int, target: Target) -> Line:
+    def line(self, root: int, target: Target) -> StepLine:
         """The linear function that a count, a sum or a pair is a function of."""
         node = self.program.sops[root]
         if isinstance(node.op, Width):
@@ -240,7 +240,7 @@ class _Planner:
         assert found is not None
         return found
 
-    def sum_line(self, terms: tuple[tuple[int, float], ...], classes: Array, points: Array | None) -> Line | None:
+    def sum_line(self, terms: tuple[tuple[int, float], ...], classes: Array, points: Array | None) -> StepLine | None:
         """The line of a weighted sum; without points, of all sums in the order of the pairs."""
         reads: dict[Dim, float] = {}
         columns = []
@@ -253,7 +253,7 @@ class _Planner:
             points = np.add.outer(*columns).ravel()
         return line_of(reads, points, classes)
 
-    def copy_steps(self, root: int, op: Aggregation, target: Target, writes: Dims) -> list[Step]:
+    def copy_steps(self, root: int, op: Aggregation, target: Target, writes: Dims) -> list[NeuronStep]:
         """Each class of the target: on if a copied class of that kind, or the default, was attended."""
         raw, copied = _raw(self.name(root)), composed(copied_codes(self.program, root), target.classes)
         stored, found = self.demands.stored[op.value], []
@@ -263,7 +263,7 @@ class _Planner:
         for one in sorted({int(one) for one in (*copied, default) if one >= 0}):
             reads: dict[Dim, float] = {(raw, int(place)): 1.0 for place in np.unique(stored[copied == one])}
             reads |= {(_share(self.name(root)), 0): 1.0} if default == one else {}
-            found.append(Step(reads | {ONE: -0.5, BOS: -1.0}, 0.5 * SLACK, 0.5, {writes(one): 1.0}))
+            found.append(NeuronStep(reads | {ONE: -0.5, BOS: -1.0}, 0.5 * SLACK, 0.5, {writes(one): 1.0}))
         return found
 
     def has_default(self, op: Aggregation) -> bool:
@@ -278,14 +278,14 @@ class _Planner:
         node, columns = self.program.sops[root], [one for lit in self.literals(op) for one in self.columns(op, lit)]
         about = (layer, node.label, describe(self.program, node), tuple(columns))
         if isinstance(op, Width):
-            self.groups.append(Group(_raw(node.label), ("1 / (1 + count)",), "constant"))
+            self.groups.append(DimGroup(_raw(node.label), ("1 / (1 + count)",), "constant"))
             return HeadPlan(*about, (), (_raw(node.label), 0), counts=True)
         labels, dims = self.labels(op.value), self.dims(op.value, clean=True)
-        self.groups.append(Group(_raw(node.label), labels, "raw"))
+        self.groups.append(DimGroup(_raw(node.label), labels, "raw"))
         copied = tuple((dims(place), (_raw(node.label), place)) for place in range(len(labels)))
         share = (_share(node.label), 0) if self.has_default(op) else None
         if share:
-            self.groups.append(Group(share[0], ("no key is selected",), "constant"))
+            self.groups.append(DimGroup(share[0], ("no key is selected",), "constant"))
         return HeadPlan(*about, copied, share, counts=False)
 
     def columns(self, op: Attention, literal: SelectorLiteral) -> list[Column]:

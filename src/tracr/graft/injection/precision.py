@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from tracr.errors import PrecisionError
 from tracr.graft.injection.building import HALF
-from tracr.graft.injection.circuit import Circuit, Dim, Step
+from tracr.graft.injection.circuit import Dim, InjectedCircuit, NeuronStep
 from tracr.graft.injection.host import GPT2Host
 from tracr.graft.injection.sizes import Scales
 
@@ -26,7 +26,7 @@ Written = list[tuple[Mapping[Dim, float], float]]
 """What each step of a variable writes, with its error."""
 
 
-def refuse_rounding(host: GPT2Host, circuit: Circuit, scales: Scales) -> None:
+def refuse_rounding(host: GPT2Host, circuit: InjectedCircuit, scales: Scales) -> None:
     """Refuse a circuit that float32 may be too coarse for."""
     written: dict[str, Written] = {}
     for part in sorted(circuit.neurons, key=lambda part: part.layer):
@@ -43,7 +43,7 @@ def refuse_rounding(host: GPT2Host, circuit: Circuit, scales: Scales) -> None:
         written[part.variable] = [(one.writes, UNIT * spread * one.farthest / one.margin) for one in part.steps]
 
 
-def _noise(step: Step, written: Mapping[str, Written]) -> float:
+def _noise(step: NeuronStep, written: Mapping[str, Written]) -> float:
     """The error of what a step reads, and of the sum itself."""
     largest: dict[str, float] = {}
     for (group, _), weight in step.reads.items():
@@ -52,7 +52,7 @@ def _noise(step: Step, written: Mapping[str, Written]) -> float:
     return read + UNIT * sum(largest.values())
 
 
-def _read_error(step: Step, written: Written) -> float:
+def _read_error(step: NeuronStep, written: Written) -> float:
     """The error of a variable in the sum that a step reads. Of steps that write no differences, one is on at a time."""
     errors = [
         abs(sum(weight * step.reads.get(dim, 0.0) for dim, weight in writes.items())) * error

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.graft.injection.bounds import stream_bounds
-from tracr.graft.injection.circuit import CIRCLE, Circuit, Dim, reach_of
+from tracr.graft.injection.circuit import CIRCLE, Dim, InjectedCircuit, reach_of
 from tracr.graft.injection.host import GPT2Host
 from tracr.graft.injection.running import run_host
 
-__all__ = ["BALANCE", "ZERO", "Scales", "Sizes", "scales_of", "sizes_of"]
+__all__ = ["BALANCE", "ZERO", "InjectedSizes", "Scales", "scales_of", "sizes_of"]
 
 Array = NDArray[Any]
 BALANCE: Dim = ("balance", 0)
@@ -37,7 +37,7 @@ SAMPLE, LENGTH = 8, 32  # random inputs on which typical σ are measured
 
 
 @dataclass(frozen=True, eq=False)
-class Sizes:
+class InjectedSizes:
     """The sizes of the injected model, and the number of each of the circuit's dimensions."""
 
     width: int
@@ -48,7 +48,7 @@ class Sizes:
     place: dict[Dim, int]
 
 
-def sizes_of(host: GPT2Host, circuit: Circuit) -> Sizes:
+def sizes_of(host: GPT2Host, circuit: InjectedCircuit) -> InjectedSizes:
     """The narrowest model that holds both."""
     per_layer = Counter(head.layer for head in circuit.heads)
     columns = [len(head.columns) + (not head.counts) for head in circuit.heads]
@@ -61,7 +61,7 @@ def sizes_of(host: GPT2Host, circuit: Circuit) -> Sizes:
     neurons: Counter[int] = Counter()
     for part in circuit.neurons:
         neurons[part.layer] += 2 * len(part.steps)
-    return Sizes(
+    return InjectedSizes(
         width,
         heads,
         width // heads,
@@ -83,7 +83,7 @@ class Scales:
     """The smallest σ on the sample, for an estimate of rounding."""
 
 
-def scales_of(host: GPT2Host, circuit: Circuit, sizes: Sizes, relative: float, bos: int) -> Scales:
+def scales_of(host: GPT2Host, circuit: InjectedCircuit, sizes: InjectedSizes, relative: float, bos: int) -> Scales:
     """The scales for a circuit whose dimensions hold `relative` times the smallest typical σ of the host."""
     ratio = math.sqrt(host.width / sizes.width)
     found = ratio * run_host(host, _random_inputs(host, bos)).deviations[:, :, 1:]
@@ -104,7 +104,7 @@ def _random_inputs(host: GPT2Host, bos: int) -> Array:
     return ids
 
 
-def _length(circuit: Circuit, copied: float) -> float:
+def _length(circuit: InjectedCircuit, copied: float) -> float:
     """The length of the circuit's part of the stream at most, in units of s, with `balance`: at most twice its sum."""
     reach = reach_of(circuit.neurons)
     total = 0.0

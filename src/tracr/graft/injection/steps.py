@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.graft.injection.circuit import BOS, HERE, IN_RANGE, ONE, TRIGGER, Dim, Step
+from tracr.graft.injection.circuit import BOS, HERE, IN_RANGE, ONE, TRIGGER, Dim, NeuronStep
 
-__all__ = ["Line", "gated", "line_of", "line_steps", "pair_steps", "set_steps", "writes_clean"]
+__all__ = ["StepLine", "gated", "line_of", "line_steps", "pair_steps", "set_steps", "writes_clean"]
 
 Array = NDArray[Any]
 Classes = NDArray[np.int64]
@@ -25,22 +25,22 @@ Dims = Callable[[int], Dim]
 SLACK = 0.8  # a step's margin, as a part of the half distance between the values it separates
 
 
-def set_steps(reads: Dims, classes: Sequence[int], writes: Dims) -> list[Step]:
+def set_steps(reads: Dims, classes: Sequence[int], writes: Dims) -> list[NeuronStep]:
     """The steps of a table over one variable: `classes[i]` where its dimension `reads(i)` is on."""
     found = []
     for one in sorted({one for one in classes if one >= 0}):
         read = {reads(place): 1.0 for place, other in enumerate(classes) if other == one}
-        found.append(Step(read | {ONE: -0.5}, 0.5 * SLACK, 0.5, {writes(one): 1.0}))
+        found.append(NeuronStep(read | {ONE: -0.5}, 0.5 * SLACK, 0.5, {writes(one): 1.0}))
     return found
 
 
-def pair_steps(first: Dims, second: Dims, table: Classes, writes: Dims) -> list[Step]:
+def pair_steps(first: Dims, second: Dims, table: Classes, writes: Dims) -> list[NeuronStep]:
     """The steps of a table over two variables. A step is on for a set of rows (or columns) and a set of the others."""
     options = [list(_boxes(first, second, table, writes)), list(_boxes(second, first, table.T, writes))]
     return min(options, key=len)
 
 
-def _boxes(rows: Dims, columns: Dims, table: Classes, writes: Dims) -> Iterator[Step]:
+def _boxes(rows: Dims, columns: Dims, table: Classes, writes: Dims) -> Iterator[NeuronStep]:
     """The steps that treat equal rows alike."""
     patterns, of_row = np.unique(table, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
@@ -50,11 +50,11 @@ def _boxes(rows: Dims, columns: Dims, table: Classes, writes: Dims) -> Iterator[
             whole = len(places) == len(pattern)
             column = {} if whole else {columns(int(place)): 1.0 for place in places}
             threshold = {ONE: -0.5 if whole else -1.5}
-            yield Step(_sum(row, column, threshold), 0.5 * SLACK, 0.5, {writes(one): 1.0})
+            yield NeuronStep(_sum(row, column, threshold), 0.5 * SLACK, 0.5, {writes(one): 1.0})
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class StepLine:
     """A linear function of dimensions: its values in ascending order, the class of each, and its value at BOS."""
 
     reads: Mapping[Dim, float]
@@ -68,7 +68,7 @@ class Line:
         return np.flatnonzero(self.classes[1:] != self.classes[:-1])
 
 
-def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes, at_bos: float = 0.0) -> Line | None:
+def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes, at_bos: float = 0.0) -> StepLine | None:
     """The line whose value is in `points`; `None` if two equal points have different classes.
 
     Points of class -2, which no input reaches, are left out.
@@ -77,22 +77,24 @@ def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes, at_bos:
     values, first, place = np.unique(points, return_index=True, return_inverse=True)
     if not np.array_equal(classes[first][place.ravel()], classes):
         return None
-    return Line(reads, values, classes[first], at_bos)
+    return StepLine(reads, values, classes[first], at_bos)
 
 
-def writes_clean(line: Line) -> bool:
+def writes_clean(line: StepLine) -> bool:
     """Whether dimensions that are off hold exactly 0: no class is the difference of two steps."""
     borders = line.borders
     inner = line.classes[borders[1:]] if len(borders) > 1 else np.zeros(0)
     return not (inner >= 0).any()
 
 
-def line_steps(line: Line, writes: Dims) -> list[Step]:
+def line_steps(line: StepLine, writes: Dims) -> list[NeuronStep]:
     """The steps along a line. Each border between classes is a step; the class between two borders is a difference."""
     classes, points = line.classes, line.points
     if not len(line.borders):
         return (
-            [Step({HERE: 1.0, ONE: -0.5}, 0.5 * SLACK, 0.5, {writes(int(classes[0])): 1.0})] if classes[0] >= 0 else []
+            [NeuronStep({HERE: 1.0, ONE: -0.5}, 0.5 * SLACK, 0.5, {writes(int(classes[0])): 1.0})]
+            if classes[0] >= 0
+            else []
         )
     found = []
     for number, border in enumerate(line.borders):
@@ -107,17 +109,17 @@ def line_steps(line: Line, writes: Dims) -> list[Step]:
     return found
 
 
-def _border(line: Line, border: int, sign: float, written: Mapping[Dim, float]) -> Step:
+def _border(line: StepLine, border: int, sign: float, written: Mapping[Dim, float]) -> NeuronStep:
     """The step at a border, on to the right of it if the sign is 1; always off at BOS."""
     below, above = float(line.points[border]), float(line.points[border + 1])
     middle, margin = (below + above) / 2, SLACK * (above - below) / 2
     farthest = sign * (float(line.points[-1 if sign > 0 else 0]) - middle)
     at_bos = max(sign * (line.at_bos - middle), 0.0)
     reads = {dim: sign * weight for dim, weight in line.reads.items()}
-    return Step(_sum(reads, {ONE: -sign * middle, BOS: -at_bos - margin}), margin, farthest, written)
+    return NeuronStep(_sum(reads, {ONE: -sign * middle, BOS: -at_bos - margin}), margin, farthest, written)
 
 
-def gated(step: Step, reach: Mapping[Dim, tuple[float, float]]) -> Step:
+def gated(step: NeuronStep, reach: Mapping[Dim, tuple[float, float]]) -> NeuronStep:
     """The step, off wherever no answer is asked for, on any input: `reach` has the least and most of each dimension."""
     most = 0.0
     for dim, weight in step.reads.items():
@@ -125,7 +127,7 @@ def gated(step: Step, reach: Mapping[Dim, tuple[float, float]]) -> Step:
         most += max(weight * low, weight * high)
     away = most + step.margin
     reads = _sum(step.reads, {TRIGGER: away, IN_RANGE: away, ONE: -2 * away})
-    return Step(reads, step.margin, step.farthest, step.writes)
+    return NeuronStep(reads, step.margin, step.farthest, step.writes)
 
 
 def _sum(*terms: Mapping[Dim, float]) -> dict[Dim, float]:

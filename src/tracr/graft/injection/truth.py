@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tracr.graft.injection.circuit import Circuit, Dim, HeadPlan
-from tracr.graft.injection.sizes import BALANCE, ZERO, Sizes
+from tracr.graft.injection.circuit import Dim, HeadPlan, InjectedCircuit
+from tracr.graft.injection.sizes import BALANCE, ZERO, InjectedSizes
 
 if TYPE_CHECKING:
     from tracr.graft.injection.injected import Injected
@@ -43,7 +43,7 @@ def truth_of(injected: Injected) -> Json:
     }  # fmt: skip
 
 
-def _dimensions(circuit: Circuit, sizes: Sizes) -> Iterator[Json]:
+def _dimensions(circuit: InjectedCircuit, sizes: InjectedSizes) -> Iterator[Json]:
     for group in circuit.groups:
         for dim, label in zip(group.dims, group.labels, strict=True):
             yield {"dimension": sizes.place[dim], "variable": group.name, "value": label, "kind": group.kind}
