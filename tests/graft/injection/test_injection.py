@@ -21,6 +21,7 @@ from tests.graft.injection.hosts import (
     supported,
 )
 from tests.tally import Tally
+from tracr import zoo
 from tracr.graft import Injected, inject
 from tracr.graft.injection.host import read_host
 from tracr.graft.injection.running import run_host
@@ -119,6 +120,30 @@ def test_induction_copies_what_followed() -> None:
     assert wanted[8] == 31 == chosen[8]
     assert (np.delete(wanted, 8) == -1).all()
     assert injected.elsewhere(ids).other_first_choice == 0
+
+
+def test_variables_may_have_any_names() -> None:
+    """A variable that is named as a part of the circuit is another variable."""
+    counts = [count(rasp.tokens, one) for one in "ab"]
+    for names in (("balance", "zero"), ("one", "answer"), ("bos", "x (raw)"), ("x", "x (raw)"), ("here", "circle")):
+        first, second = (one.named(name) for one, name in zip(counts, names, strict=True))
+        before = programs.shift_by(1, rasp.tokens).named("x")
+        program = rasp.SequenceMap(lambda n, x: (n, x), (first - second).named("trigger"), before).named("in range")
+        injected = injected_into(random_host(), program, "ab", 5)
+        score = injected.check(inputs(np.random.default_rng(0), "ab"))
+        assert score.right == score.asked > 0
+
+
+@pytest.mark.slow
+def test_the_zoo() -> None:
+    """Every program of the zoo is refused, or right."""
+    with Tally(0.6) as tally:
+        for entry in zoo.entries():
+            with tally.draw():
+                injected = supported(random_host(1), entry.program, entry.vocab, entry.max_seq_len)
+                ids = inputs(np.random.default_rng(0), entry.vocab)
+                score = injected.check(ids)
+                assert score.right == score.asked > 0, entry.name
 
 
 def test_it_is_silent_outside_the_program() -> None:

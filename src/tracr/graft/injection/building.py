@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.graft.injection.bounds import longest_logit
-from tracr.graft.injection.circuit import BOS, ONE, Dim, HeadPlan, InjectedCircuit, NeuronStep
+from tracr.graft.injection.circuit import BALANCE, BOS, ONE, ZERO, Dim, HeadPlan, InjectedCircuit, NeuronStep
 from tracr.graft.injection.host import GPT2Host, shapes
 from tracr.graft.injection.running import run_host
-from tracr.graft.injection.sizes import BALANCE, ZERO, InjectedSizes, Scales
+from tracr.graft.injection.sizes import InjectedSizes, Scales
 
 __all__ = ["GAP", "HALF", "WINS", "added_weights", "build"]
 

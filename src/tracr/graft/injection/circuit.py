@@ -18,12 +18,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 __all__ = [
+    "ANSWER",
+    "BALANCE",
     "BOS",
     "CIRCLE",
     "HERE",
     "IN_RANGE",
     "ONE",
+    "RESERVED",
     "TRIGGER",
+    "ZERO",
     "Column",
     "Dim",
     "DimGroup",
@@ -39,10 +43,14 @@ GroupKind = Literal["constant", "token", "position", "raw", "variable", "answer"
 Dim = tuple[str, int]
 """A dimension: the name of its group, and its place in it."""
 
-CIRCLE = "circle"
-"""The group that holds the cosine and the sine of the position."""
+CIRCLE, ANSWER = "circle", "answer"
+"""The group that holds the cosine and the sine of the position, and the group that the logits read."""
 ONE, BOS, HERE, TRIGGER, IN_RANGE = (("one", 0), ("bos", 0), ("here", 0), ("trigger", 0), ("in range", 0))
 """1 everywhere; at BOS; everywhere but at BOS; where an answer is asked for; where the program has positions."""
+BALANCE, ZERO = (("balance", 0), ("zero", 0))
+"""Minus the sum of the circuit's other dimensions; and a dimension that holds 0, to subtract the rounding of means."""
+RESERVED = (CIRCLE, ANSWER, *(name for name, _ in (ONE, BOS, HERE, TRIGGER, IN_RANGE, BALANCE, ZERO)))
+"""The names of groups that are not variables of the program."""
 
 
 @dataclass(frozen=True)

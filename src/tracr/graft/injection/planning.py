@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 
 from tracr.compiler.selectors.conjunctions import SelectorLiteral
 from tracr.graft.injection.circuit import (
+    ANSWER,
     BOS,
     CIRCLE,
     HERE,
     IN_RANGE,
     ONE,
+    RESERVED,
     TRIGGER,
     Column,
     Dim,
@@ -65,6 +67,7 @@ from tracr.graft.injection.steps import (
     writes_clean,
 )
 from tracr.graft.injection.support import literals_of
+from tracr.ir.graph import unique_labels
 from tracr.ir.ops import (
     Aggregation,
     Attention,
@@ -83,7 +86,7 @@ from tracr.values import Value
 __all__ = ["plan"]
 
 Array = NDArray[Any]
-ANSWER = "answer"
+FORMS = ("", "raw", "none", "clean")
 SHOWN = 6  # values listed in a label
 
 
@@ -102,6 +105,9 @@ class _Planner:
         self.groups = [DimGroup(dim[0], (when,), "constant") for dim, when in CONSTANTS.items()]
         self.ready: dict[int, int] = {}
         self.clean: dict[int, tuple[str, int]] = {}  # for variables that heads read: the group and its layer
+        forms = [(number, form) for form in FORMS for number in program.sops]
+        labels = [program.sops[number].label + (f" ({form})" if form else "") for number, form in forms]
+        self.names = dict(zip(forms, unique_labels(labels, RESERVED), strict=True))
         self.heads: list[HeadPlan] = []
         self.neurons: list[Neurons] = []
 
@@ -123,8 +129,9 @@ class _Planner:
 
     # dimensions
 
-    def name(self, number: int) -> str:
-        return self.program.sops[number].label
+    def name(self, number: int, form: str = "") -> str:
+        """The group of an s-op: its label, or that of a form of it, such as "raw"."""
+        return self.names[number, form]
 
     def add_group(self, number: int) -> None:
         """The dimensions of a stored s-op; for an embedded one also when it is ready."""
@@ -190,7 +197,7 @@ class _Planner:
 
     def make_clean(self, number: int, layer: int) -> None:
         """A copy of a variable whose dimensions are exactly 0 where they are off."""
-        name, labels = f"{self.name(number)} (clean)", self.labels(number)
+        name, labels = self.name(number, "clean"), self.labels(number)
         self.groups.append(DimGroup(name, labels, "variable"))
         steps = set_steps(self.dims(number), range(len(labels)), lambda one: (name, one))
         self.neurons.append(Neurons(layer, name, f"{self.name(number)}, exactly 0 where it is off", tuple(steps)))
@@ -224,7 +231,7 @@ class _Planner:
         node = self.program.sops[root]
         if isinstance(node.op, Width):
             points = -1 / (1 + finite_of(node).numbers)
-            found = line_of({(_raw(node.label), 0): -1.0}, points, target.classes, at_bos=-1.0)
+            found = line_of({(self.name(root, "raw"), 0): -1.0}, points, target.classes, at_bos=-1.0)
         elif isinstance(node.op, PairLookup):
             table = composed(node.op.table, target.classes)
             sign = pair_line(self.program, node.op, table)
@@ -255,14 +262,14 @@ class _Planner:
 
     def copy_steps(self, root: int, op: Aggregation, target: Target, writes: Dims) -> list[NeuronStep]:
         """Each class of the target: on if a copied class of that kind, or the default, was attended."""
-        raw, copied = _raw(self.name(root)), composed(copied_codes(self.program, root), target.classes)
+        raw, copied = self.name(root, "raw"), composed(copied_codes(self.program, root), target.classes)
         stored, found = self.demands.stored[op.value], []
         default = (
             int(target.classes[finite_of(self.program.sops[root]).index[op.default]]) if self.has_default(op) else -1
         )
         for one in sorted({int(one) for one in (*copied, default) if one >= 0}):
             reads: dict[Dim, float] = {(raw, int(place)): 1.0 for place in np.unique(stored[copied == one])}
-            reads |= {(_share(self.name(root)), 0): 1.0} if default == one else {}
+            reads |= {(self.name(root, "none"), 0): 1.0} if default == one else {}
             found.append(NeuronStep(reads | {ONE: -0.5, BOS: -1.0}, 0.5 * SLACK, 0.5, {writes(one): 1.0}))
         return found
 
@@ -278,12 +285,12 @@ class _Planner:
         node, columns = self.program.sops[root], [one for lit in self.literals(op) for one in self.columns(op, lit)]
         about = (layer, node.label, describe(self.program, node), tuple(columns))
         if isinstance(op, Width):
-            self.groups.append(DimGroup(_raw(node.label), ("1 / (1 + count)",), "constant"))
-            return HeadPlan(*about, (), (_raw(node.label), 0), counts=True)
+            self.groups.append(DimGroup(self.name(root, "raw"), ("1 / (1 + count)",), "constant"))
+            return HeadPlan(*about, (), (self.name(root, "raw"), 0), counts=True)
         labels, dims = self.labels(op.value), self.dims(op.value, clean=True)
-        self.groups.append(DimGroup(_raw(node.label), labels, "raw"))
-        copied = tuple((dims(place), (_raw(node.label), place)) for place in range(len(labels)))
-        share = (_share(node.label), 0) if self.has_default(op) else None
+        self.groups.append(DimGroup(self.name(root, "raw"), labels, "raw"))
+        copied = tuple((dims(place), (self.name(root, "raw"), place)) for place in range(len(labels)))
+        share = (self.name(root, "none"), 0) if self.has_default(op) else None
         if share:
             self.groups.append(DimGroup(share[0], ("no key is selected",), "constant"))
         return HeadPlan(*about, copied, share, counts=False)
@@ -363,14 +370,6 @@ def _one_sided(selected: NDArray[np.bool_], rows: Dims, columns: Dims) -> list[C
             row = {rows(int(code)): 1.0 for code in np.flatnonzero(kinds.ravel() == kind)}
             found.append(Column(row, {columns(int(code)): 1.0 for code in np.flatnonzero(~pattern)}))
     return found
-
-
-def _raw(label: str) -> str:
-    return f"{label} (raw)"
-
-
-def _share(label: str) -> str:
-    return f"{label} (none)"
 
 
 def _listed(values: list[Value]) -> str:

@@ -23,16 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.graft.injection.bounds import stream_bounds
-from tracr.graft.injection.circuit import CIRCLE, Dim, InjectedCircuit, reach_of
+from tracr.graft.injection.circuit import BALANCE, CIRCLE, ZERO, Dim, InjectedCircuit, reach_of
 from tracr.graft.injection.host import GPT2Host
 from tracr.graft.injection.running import run_host
 
-__all__ = ["BALANCE", "ZERO", "InjectedSizes", "Scales", "scales_of", "sizes_of"]
+__all__ = ["InjectedSizes", "Scales", "scales_of", "sizes_of"]
 
 Array = NDArray[Any]
-BALANCE: Dim = ("balance", 0)
-ZERO: Dim = ("zero", 0)
-"""Minus the sum of the circuit's other dimensions; and a dimension that holds 0, to subtract the rounding of means."""
 SAMPLE, LENGTH = 8, 32  # random inputs on which typical σ are measured
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tracr.graft.injection.circuit import Dim, HeadPlan, InjectedCircuit
-from tracr.graft.injection.sizes import BALANCE, ZERO, InjectedSizes
+from tracr.graft.injection.circuit import BALANCE, IN_RANGE, ZERO, Dim, HeadPlan, InjectedCircuit
+from tracr.graft.injection.sizes import InjectedSizes
 
 if TYPE_CHECKING:
     from tracr.graft.injection.injected import Injected
@@ -93,7 +93,7 @@ def _into(node: str, role: str, dims: Iterable[Dim], writers: dict[str, str]) ->
 def _writers(injected: Injected) -> dict[str, str]:
     """The component that writes each variable."""
     found = {group.name: "positions" if group.kind == "position" else "tokens" for group in injected.circuit.groups}
-    found["in range"] = "positions"
+    found[IN_RANGE[0]] = "positions"
     for head in injected.circuit.heads:
         layer, number = injected.heads[head.variable]
         written = [to for _, to in head.copied] + ([head.share] if head.share else [])
