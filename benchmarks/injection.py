@@ -38,7 +38,7 @@ QUESTIONS, WINDOWS = 200, 60
 COUNT, BALANCED = MARKERS[:2]
 SCALES = (1e-3, 1e-1, 1.0)
 STEPS = (0, 10, 30, 100)
-RATE, BATCH, ASKED, SHORT = 1e-4, 4, 60, 64  # fine-tuning: shorter windows of text
+BATCH, ASKED, SHORT = 4, 60, 64  # fine-tuning: shorter windows of text
 
 
 def token(character: str) -> int:
@@ -65,24 +65,24 @@ def induction() -> SOp:
     return rasp.Aggregate(follows, rasp.tokens).named("induction")
 
 
-def added_count(host: Any, scale: float) -> Injected:
+def added_count(host: Any, **size: Any) -> Injected:
     """The host with a circuit that counts "(" and answers with a digit at the marker."""
     digits = {number: token(str(number)) for number in range(10)}
     program, tokens = number_of("(").named("count"), {token("("): "("}
-    return inject(host, program, tokens=tokens, other=".", trigger=COUNT, answers=digits, scale=scale)
+    return inject(host, program, tokens=tokens, other=".", trigger=COUNT, answers=digits, **size)
 
 
-def added_balanced(host: Any, scale: float) -> Injected:
+def added_balanced(host: Any, **size: Any) -> Injected:
     """The host with a circuit that says at its marker whether parentheses are balanced."""
     answers, tokens = {one: token(one) for one in "yn"}, {token(one): one for one in "()"}
-    return inject(host, balanced(), tokens=tokens, other=".", trigger=BALANCED, answers=answers, scale=scale)
+    return inject(host, balanced(), tokens=tokens, other=".", trigger=BALANCED, answers=answers, **size)
 
 
-def added_induction(host: Any, scale: float) -> Injected:
+def added_induction(host: Any, **size: Any) -> Injected:
     """The host with a circuit that copies by induction, at some characters that text rarely has."""
     symbols = {token(one): one for one in SYMBOLS}
     answers = {one: number for number, one in symbols.items()}
-    return inject(host, induction(), tokens=symbols, other=".", trigger=list(symbols), answers=answers, scale=scale)
+    return inject(host, induction(), tokens=symbols, other=".", trigger=list(symbols), answers=answers, **size)
 
 
 def ask_count(text: list[int], draw: random.Random) -> list[int]:
@@ -131,7 +131,7 @@ def ask_induction(text: list[int], draw: random.Random) -> list[int]:
     return plain
 
 
-TASKS: dict[str, tuple[Callable[[Any, float], Injected], Callable[[list[int], random.Random], list[int]]]] = {
+TASKS: dict[str, tuple[Callable[..., Injected], Callable[[list[int], random.Random], list[int]]]] = {
     "count": (added_count, ask_count),
     "balanced": (added_balanced, ask_balanced),
     "induction": (added_induction, ask_induction),
@@ -173,7 +173,7 @@ def injection(name: str, scale: float, held_out: list[str], text: np.ndarray[Any
     """The measurements of one injection."""
     host = GPT2LMHeadModel.from_pretrained(HOST).eval()
     began = time.monotonic()
-    injected = TASKS[name][0](host, scale)
+    injected = TASKS[name][0](host, scale=scale)
     seconds = time.monotonic() - began
     asked, model = questions(name, held_out, QUESTIONS, seed=7), stock(injected)
     before, after = injected.check(asked, host), injected.check(asked, model)
@@ -192,17 +192,33 @@ def injection(name: str, scale: float, held_out: list[str], text: np.ndarray[Any
     }
 
 
-def fine_tuned(
-    name: str, scale: float, seed: int, frozen: bool, texts: list[str], held_out: list[str]
-) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How a model is trained on text. `frozen`: the added weights do not change."""
+
+    scale: float
+    boost: float | None
+    rate: float
+    frozen: bool
+    tasks: tuple[str, ...]
+
+
+TRAININGS = (
+    Training(1e-3, None, 1e-4, True, ("count", "induction", "balanced")),
+    Training(1e-3, None, 1e-4, False, ("count", "induction")),
+    Training(1.0, 20.0, 1e-4, False, ("count", "induction")),
+    Training(1.0, 20.0, 1e-5, False, ("count", "induction")),
+)
+
+
+def fine_tuned(name: str, how: Training, seed: int, texts: list[str], held_out: list[str]) -> list[dict[str, Any]]:
     """The accuracy and the loss after some steps of training on text, in which nothing is asked."""
     host = GPT2LMHeadModel.from_pretrained(HOST).eval()
-    injected = TASKS[name][0](host, scale)
+    injected = TASKS[name][0](host, scale=how.scale, boost=how.boost)
     model, asked = injected.to_transformers(), questions(name, held_out, ASKED, 7, SHORT)
     unseen = windows(held_out, SHORT, 32, seed=5)
-    masks = {key: torch.from_numpy(mask) for key, mask in injected.added.items()}
-    first = {key: value.detach().clone() for key, value in model.named_parameters()}
-    adam = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0)
+    kept = {key: torch.from_numpy(~added) for key, added in injected.added.items()} if how.frozen else {}
+    adam = torch.optim.AdamW(model.parameters(), lr=how.rate, weight_decay=0.0)
     data, rows = windows(texts, SHORT, STEPS[-1] * BATCH, 100 + seed), []
     for step in range(STEPS[-1] + 1):
         if step in STEPS:
@@ -211,26 +227,21 @@ def fine_tuned(
                 score, loss = injected.check(asked, model), float(model(unseen, labels=unseen).loss)
             rows.append({"step": step, "right": score.right, "asked": score.asked, "loss": loss})
         if step < STEPS[-1]:
-            _step(model, adam, data[step * BATCH : (step + 1) * BATCH])
-            if frozen:
-                _restore(model, first, masks)
-    return {"task": name, "scale": scale, "seed": seed, "frozen": frozen, "rows": rows}
+            _step(model, adam, data[step * BATCH : (step + 1) * BATCH], kept)
+    return rows
 
 
-def _step(model: Any, adam: Any, ids: torch.Tensor) -> None:
+def _step(model: Any, adam: Any, ids: torch.Tensor, kept: dict[str, torch.Tensor]) -> None:
+    """One step of training; only the weights in `kept` change, if there are any."""
     model.train()
     loss = model(ids, labels=ids).loss
     adam.zero_grad()
     loss.backward()
+    for name, weights in model.named_parameters():
+        if name in kept:
+            weights.grad *= kept[name]
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     adam.step()
-
-
-def _restore(model: Any, first: dict[str, torch.Tensor], masks: dict[str, torch.Tensor]) -> None:
-    """Undo the changes of the added weights."""
-    with torch.no_grad():
-        for name, weights in model.named_parameters():
-            weights[masks[name]] = first[name][masks[name]]
 
 
 def main() -> None:
@@ -258,13 +269,14 @@ def main() -> None:
             if (scale, name) not in measured:
                 found["injections"].append(injection(name, scale, held_out, text))
                 save()
-    done = {(run["task"], run["scale"], run["seed"], run["frozen"]) for run in found["fine_tuning"]}
-    settings = [(SCALES[0], False), (SCALES[-1], False), (SCALES[0], True)]
-    runs = [(name, scale, seed, frozen) for seed in range(given.seeds) for scale, frozen in settings for name in TASKS]
-    for run in runs if given.only != "injections" else ():
-        if run not in done:
-            found["fine_tuning"].append(fine_tuned(*run, texts, held_out))
-            save()
+    done = [(run["training"], run["task"], run["seed"]) for run in found["fine_tuning"]]
+    for seed, how in itertools.product(range(given.seeds), TRAININGS) if given.only != "injections" else ():
+        about_it = {key: value for key, value in dataclasses.asdict(how).items() if key != "tasks"}
+        for name in how.tasks:
+            if (about_it, name, seed) not in done:
+                rows = fine_tuned(name, how, seed, texts, held_out)
+                found["fine_tuning"].append({"training": about_it, "task": name, "seed": seed, "rows": rows})
+                save()
 
 
 if __name__ == "__main__":

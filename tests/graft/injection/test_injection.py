@@ -134,6 +134,15 @@ def test_variables_may_have_any_names() -> None:
         assert score.right == score.asked > 0
 
 
+def test_values_by_position() -> None:
+    """Constants of a fixed length are embedded by their position."""
+    constant = rasp.ConstantSOp([3, 1, 2, 1], check_length=False)
+    program = rasp.SequenceMap(lambda x, n: x * n, constant, count(rasp.tokens, "a"))
+    injected = injected_into(random_host(), program, "ab", 8)
+    score = injected.check(inputs(np.random.default_rng(0), "ab"))
+    assert score.right == score.asked > 0
+
+
 @pytest.mark.slow
 def test_the_zoo() -> None:
     """Every program of the zoo is refused, or right."""

@@ -50,6 +50,11 @@ def raising() -> None:
     injected_into(random_host(), rasp.Map(lambda n: 1 // (n - 1), COUNT), "a.", 4)
 
 
+def one_length() -> None:
+    """A program for inputs of one length."""
+    injected_into(random_host(), rasp.ConstantSOp([1, 2, 3]), "a.", 3)
+
+
 def too_long() -> None:
     """A program for longer inputs than the host's."""
     inject(random_host(), tracr.compile(COUNT, "a.", POSITIONS, causal=True), **GOOD)
@@ -61,6 +66,7 @@ REFUSED: tuple[tuple[Callable[[], object], type[TracrError], str], ...] = (
     (both_directions, CompileError, "both directions"),
     (several_outputs, CompileError, "2 outputs"),
     (raising, CompileError, "raises"),
+    (one_length, CompileError, "inputs of 3 to 3 tokens"),
     (too_long, TracrError, "the host takes"),
     (lambda: inject(random_host(), COUNT, "unused", **GOOD), TracrError, "known to be unused"),
     (lambda: inject(random_host(), COUNT, "beside", **GOOD), TracrError, "no route 'beside'"),

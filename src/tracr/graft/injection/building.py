@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.errors import TracrError
 from tracr.graft.injection.bounds import longest_logit
 from tracr.graft.injection.circuit import BALANCE, BOS, ONE, ZERO, Dim, HeadPlan, InjectedCircuit, NeuronStep
 from tracr.graft.injection.host import GPT2Host, shapes
@@ -49,9 +50,11 @@ def build(
         built = _WeightBuilder(host, wide, circuit, sizes, scales, at_bos).built(boost)
         found = run_host(built, first).deviations[:, 0, 0]
         if np.abs(found / at_bos - 1).max() < SETTLED:
-            break
+            return built
         at_bos = found
-    return built
+    raise TracrError(
+        "the circuit is so large that it changes the σ of BOS at which it is read", hint="use a smaller scale"
+    )
 
 
 def added_weights(host: GPT2Host, sizes: InjectedSizes, scales: Scales) -> dict[str, NDArray[np.bool_]]:

@@ -112,10 +112,11 @@ class Injected:
         return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in named.items()}
 
     def __repr__(self) -> str:
-        added = self.sizes.width - self.host.width, self.sizes.heads - self.host.heads
+        host, sizes = self.host, self.sizes
         return (
-            f"Injected({self.program.outputs[0][0]}: added {added[0]} dimensions, {added[1]} heads a layer, "
-            f"{self.sizes.inner - self.host.inner} neurons a layer, {self.sizes.layers - self.host.layers} layers)"
+            f"Injected({self.program.outputs[0][0]}; added dimensions: {sizes.width - host.width}, heads a layer: "
+            f"{sizes.heads - host.heads}, neurons a layer: {sizes.inner - host.inner}, "
+            f"layers: {sizes.layers - host.layers})"
         )
 
 

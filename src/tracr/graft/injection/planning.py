@@ -5,9 +5,8 @@ An attention of the program becomes a head, which writes *raw* dimensions, and s
 - **Counts** (`SelectorWidth`). Selected keys and BOS have the score 0, so that BOS gets the share 1/(1 + w) of the
   attention for w selected keys. Every layer norm leaves 0 as it is, and BOS is always the same first token, whose σ is
   known. The share is exact up to rounding, whatever the host's σ at other positions. Steps compare it with constants.
-- **Copies** (`Aggregate` of one value). The copied dimension arrives divided by the σ of its position, 0 stays 0. A
-step
-  with a low threshold makes it 1 again. If no key is selected, BOS is attended, and the default is written.
+- **Copies** (`Aggregate` of one value). The copied dimension arrives divided by the σ of its position, and 0
+  stays 0. A step with a low threshold makes it 1 again. If no key is selected, BOS is attended: the default is written.
 
 Other operations are tables, which become steps (`steps.py`). A class that is the difference of two steps is not
 exactly 0 where it is off. If a head reads such a variable, further steps in the next layer make it clean.
@@ -330,9 +329,15 @@ class _Planner:
         for word in range(self.interface.words):
             if word != self.interface.bos:
                 code = index[self.interface.tokens.get(word, self.interface.other)]
-                dims = {self.codes(number)(int(roots[number][1][code])): 1.0 for number in own}
+                dims: dict[Dim, float] = {}
+                for number in own:
+                    dims |= self.on(number, int(roots[number][1][code]))
                 found[word] = dims | {ONE: 1.0, HERE: 1.0} | ({TRIGGER: 1.0} if word in self.interface.trigger else {})
         return found
+
+    def on(self, number: int, code: int) -> dict[Dim, float]:
+        """The dimension of a code; none if no input reaches it."""
+        return {self.codes(number)(code): 1.0} if code >= 0 else {}
 
     def by_position(self) -> tuple[Mapping[Dim, float], ...]:
         """The dimensions of BOS and of every position of the program."""
@@ -344,7 +349,7 @@ class _Planner:
                 op = self.program.sops[root].op
                 if isinstance(op, IndicesOp | Positions):
                     code = int(op.table[place]) if isinstance(op, Positions) else place
-                    dims[self.codes(number)(int(table[code]))] = 1.0
+                    dims |= self.on(number, int(table[code]))
             if self.demands.shifts:
                 turn = 2 * math.pi * place / self.period
                 dims |= {(CIRCLE, 0): math.cos(turn), (CIRCLE, 1): math.sin(turn)}

@@ -7,9 +7,8 @@ same once its queries are multiplied by √(d_head'/d_head), by which scores are
 holds minus the sum of all others. With D dimensions before and D' after, σ'² = (|x|² + |c|²)/D' + ε'. Gains of
 γ √(D/D') and ε' = ε D/D' give the host its own numbers if c = 0; otherwise they are smaller by √(1 + |c|²/(|x|² + εD)).
 
-**Bounds.** |x| is bounded by `bounds.py`. A dimension of the circuit that is on holds the scale s. A
-copied dimension holds s σ_t/σ for a typical σ_t, and σ² is at least 2s²/D' + ε', because `one` and `balance` are
-never 0.
+**Bounds.** |x| is bounded by `bounds.py`. A dimension of the circuit that is on holds the scale s. A copied
+dimension holds s σ_t/σ for a typical σ_t, and σ² is at least 2s²/D' + ε', because `one` and `balance` are never 0.
 """
 
 from __future__ import annotations

@@ -89,13 +89,9 @@ def writes_clean(line: StepLine) -> bool:
 
 def line_steps(line: StepLine, writes: Dims) -> list[NeuronStep]:
     """The steps along a line. Each border between classes is a step; the class between two borders is a difference."""
-    classes, points = line.classes, line.points
+    classes = line.classes
     if not len(line.borders):
-        return (
-            [NeuronStep({HERE: 1.0, ONE: -0.5}, 0.5 * SLACK, 0.5, {writes(int(classes[0])): 1.0})]
-            if classes[0] >= 0
-            else []
-        )
+        return [_everywhere(writes(one)) for one in map(int, classes[:1]) if one >= 0]
     found = []
     for number, border in enumerate(line.borders):
         left, right = int(classes[border]), int(classes[border + 1])
@@ -105,8 +101,12 @@ def line_steps(line: StepLine, writes: Dims) -> list[NeuronStep]:
         written |= {writes(left): -1.0} if number and left >= 0 else {}
         if written:
             found.append(_border(line, border, 1.0, written))
-    assert len(points) > 1
     return found
+
+
+def _everywhere(writes: Dim) -> NeuronStep:
+    """The step that is on everywhere but at BOS."""
+    return NeuronStep({HERE: 1.0, ONE: -0.5}, 0.5 * SLACK, 0.5, {writes: 1.0})
 
 
 def _border(line: StepLine, border: int, sign: float, written: Mapping[Dim, float]) -> NeuronStep:

@@ -26,6 +26,12 @@ def refuse_unsupported(program: Tables) -> None:
             f"the program has {len(program.outputs)} outputs, and the circuit answers with one",
             hint="inject one of them",
         )
+    shortest, longest = program.lengths
+    if shortest > 1:
+        raise CompileError(
+            f"the program takes inputs of {shortest} to {longest} tokens, and a text has all lengths",
+            hint="write ConstantSOp(..., check_length=False), or a function of rasp.indices",
+        )
     for node in program.sops.values():
         _check_values(program, node)
     for selector in program.selectors.values():
