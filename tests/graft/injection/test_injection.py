@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,18 @@ def test_induction_copies_what_followed() -> None:
     assert wanted[8] == 31 == chosen[8]
     assert (np.delete(wanted, 8) == -1).all()
     assert injected.elsewhere(ids).other_first_choice == 0
+
+
+def test_counts_do_not_depend_on_the_sigma_of_bos() -> None:
+    """If training makes BOS longer or shorter, counts are still right."""
+    injected = injected_into(random_host(5), balanced(), "().", POSITIONS - 1)
+    ids = inputs(np.random.default_rng(0), "().")
+    for factor in (0.7, 1.5):
+        embedding = injected.gpt2.tensors["wte.weight"].copy()
+        embedding[BOS, : injected.host.width] *= factor
+        changed = replace(injected.gpt2, tensors={**injected.gpt2.tensors, "wte.weight": embedding})
+        score = injected.check(ids, changed)
+        assert score.right == score.asked > 0
 
 
 def test_variables_may_have_any_names() -> None:

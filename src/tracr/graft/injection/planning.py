@@ -3,8 +3,9 @@
 An attention of the program becomes a head, which writes *raw* dimensions, and steps in the same layer, which read them:
 
 - **Counts** (`SelectorWidth`). Selected keys and BOS have the score 0, so that BOS gets the share 1/(1 + w) of the
-  attention for w selected keys. Every layer norm leaves 0 as it is, and BOS is always the same first token, whose σ is
-  known. The share is exact up to rounding, whatever the host's σ at other positions. Steps compare it with constants.
+  attention for w selected keys. Every layer norm leaves 0 as it is: the share is exact up to rounding, whatever the
+  σ. Reading it divides by the σ of BOS. A further head attends to BOS alone and divides by the same σ; steps compare
+  the share with multiples of its number.
 - **Copies** (`Aggregate` of one value). The copied dimension arrives divided by the σ of its position, and 0
   stays 0. A step with a low threshold makes it 1 again. If no key is selected, BOS is attended: the default is written.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +87,7 @@ from tracr.values import Value
 __all__ = ["plan"]
 
 Array = NDArray[Any]
-FORMS = ("", "raw", "none", "clean")
+FORMS, TO_BOS = ("", "raw", "none", "clean"), "share in layer"
 SHOWN = 6  # values listed in a label
 
 
@@ -106,7 +108,17 @@ class _Planner:
         self.clean: dict[int, tuple[str, int]] = {}  # for variables that heads read: the group and its layer
         forms = [(number, form) for form in FORMS for number in program.sops]
         labels = [program.sops[number].label + (f" ({form})" if form else "") for number, form in forms]
-        self.names = dict(zip(forms, unique_labels(labels, RESERVED), strict=True))
+        self.names = dict(
+            zip(
+                forms,
+                unique_labels(labels, [*RESERVED, *(f"{TO_BOS} {layer}" for layer in range(len(program.sops) + 1))]),
+                strict=True,
+            )
+        )
+        self.to_bos: dict[
+            int, Dim
+        ] = {}  # what a head that attends to BOS alone reads there, for each layer with counts
+        self.layer_of: dict[int, int] = {}
         self.heads: list[HeadPlan] = []
         self.neurons: list[Neurons] = []
 
@@ -173,6 +185,9 @@ class _Planner:
             read = {side for one in self.literals(op) for side in (one.keys, one.queries)}
             read |= {op.value} if isinstance(op, Aggregation) else set()
             layer = 1 + max((self.clean[number][1] for number in read if number in self.clean), default=-1)
+            self.layer_of[root] = layer
+            if isinstance(op, Width) and layer not in self.to_bos:
+                self.attend_bos(layer)
             self.heads.append(self.head(root, op, layer))
         else:
             layer = 1 + max((self.ready[number] for number in op.inputs), default=-1)
@@ -230,7 +245,9 @@ class _Planner:
         node = self.program.sops[root]
         if isinstance(node.op, Width):
             points = -1 / (1 + finite_of(node).numbers)
-            found = line_of({(self.name(root, "raw"), 0): -1.0}, points, target.classes, at_bos=-1.0)
+            counted = line_of({(self.name(root, "raw"), 0): -1.0}, points, target.classes)
+            assert counted is not None
+            return replace(counted, at_bos=-1.0, unit=self.to_bos[self.layer_of[root]])
         elif isinstance(node.op, PairLookup):
             table = composed(node.op.table, target.classes)
             sign = pair_line(self.program, node.op, table)
@@ -293,6 +310,16 @@ class _Planner:
         if share:
             self.groups.append(DimGroup(share[0], ("no key is selected",), "constant"))
         return HeadPlan(*about, copied, share, counts=False)
+
+    def attend_bos(self, layer: int) -> None:
+        """The head to whose number counts are compared: it divides by the same σ of BOS as they do."""
+        name = f"{TO_BOS} {layer}"
+        self.groups.append(DimGroup(name, ("everywhere",), "constant"))
+        self.to_bos[layer] = (name, 0)
+        column = Column({ONE: 1.0}, {BOS: 1.0})
+        self.heads.append(
+            HeadPlan(layer, name, "the share of BOS if only BOS is attended", (column,), (), (name, 0), True)
+        )
 
     def columns(self, op: Attention, literal: SelectorLiteral) -> list[Column]:
         """The columns that add 0 where the condition holds, and at most -1 where it does not."""

@@ -55,12 +55,16 @@ def _boxes(rows: Dims, columns: Dims, table: Classes, writes: Dims) -> Iterator[
 
 @dataclass(frozen=True, eq=False)
 class StepLine:
-    """A linear function of dimensions: its values in ascending order, the class of each, and its value at BOS."""
+    """A linear function of dimensions: its values in ascending order, the class of each, and its value at BOS.
+
+    `unit` is the dimension in whose units the values are.
+    """
 
     reads: Mapping[Dim, float]
     points: Array
     classes: Classes
-    at_bos: float
+    at_bos: float = 0.0
+    unit: Dim = ONE
 
     @property
     def borders(self) -> Array:
@@ -68,7 +72,7 @@ class StepLine:
         return np.flatnonzero(self.classes[1:] != self.classes[:-1])
 
 
-def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes, at_bos: float = 0.0) -> StepLine | None:
+def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes) -> StepLine | None:
     """The line whose value is in `points`; `None` if two equal points have different classes.
 
     Points of class -2, which no input reaches, are left out.
@@ -77,7 +81,7 @@ def line_of(reads: Mapping[Dim, float], points: Array, classes: Classes, at_bos:
     values, first, place = np.unique(points, return_index=True, return_inverse=True)
     if not np.array_equal(classes[first][place.ravel()], classes):
         return None
-    return StepLine(reads, values, classes[first], at_bos)
+    return StepLine(reads, values, classes[first])
 
 
 def writes_clean(line: StepLine) -> bool:
@@ -116,7 +120,7 @@ def _border(line: StepLine, border: int, sign: float, written: Mapping[Dim, floa
     farthest = sign * (float(line.points[-1 if sign > 0 else 0]) - middle)
     at_bos = max(sign * (line.at_bos - middle), 0.0)
     reads = {dim: sign * weight for dim, weight in line.reads.items()}
-    return NeuronStep(_sum(reads, {ONE: -sign * middle, BOS: -at_bos - margin}), margin, farthest, written)
+    return NeuronStep(_sum(reads, {line.unit: -sign * middle, BOS: -at_bos - margin}), margin, farthest, written)
 
 
 def gated(step: NeuronStep, reach: Mapping[Dim, tuple[float, float]]) -> NeuronStep:
