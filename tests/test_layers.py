@@ -60,6 +60,7 @@ ORDER = (
     "loading",
     "graft",
     "lab",
+    "graft",
     "tracr",
     "playground",
     "cli",

@@ -8,6 +8,7 @@ fitting.py     the maps that read and write, in closed form; refining.py, by gra
 replacing.py   `replace`; grafted.py is `Grafted`, of modules.py; saving.py writes to disk
 controls.py    ablations, and what a replacement must beat; recovery.py, shares and intervals; reporting.py, `report`
 ranking.py     `explain`: the parts of a library, by what they recover
+injection/     `inject`: a compiled circuit in added heads, neurons and dimensions of a GPT-2 (docs/injecting.md)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tracr.extras import need
 __all__ = [
     "GraftData",
     "Grafted",
+    "Injected",
     "Part",
     "PartRanking",
     "PartVariable",
@@ -27,6 +29,7 @@ __all__ = [
     "data_of_ids",
     "data_of_program",
     "explain",
+    "inject",
     "inputs_of",
     "library",
     "load",
@@ -37,6 +40,7 @@ __all__ = [
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData, data_of_ids, data_of_program, inputs_of
     from tracr.graft.grafted import Grafted
+    from tracr.graft.injection import Injected, inject
     from tracr.graft.part import Part, PartVariable, parts_of
     from tracr.graft.parts_library import library
     from tracr.graft.ranking import PartRanking, explain
@@ -47,6 +51,7 @@ else:
     LAZY = {
         "GraftData": "tracr.graft.data",
         "Grafted": "tracr.graft.grafted",
+        "Injected": "tracr.graft.injection",
         "Part": "tracr.graft.part",
         "PartRanking": "tracr.graft.ranking",
         "PartVariable": "tracr.graft.part",
@@ -54,6 +59,7 @@ else:
         "data_of_ids": "tracr.graft.data",
         "data_of_program": "tracr.graft.data",
         "explain": "tracr.graft.ranking",
+        "inject": "tracr.graft.injection",
         "inputs_of": "tracr.graft.data",
         "library": "tracr.graft.parts_library",
         "load": "tracr.graft.saving",
