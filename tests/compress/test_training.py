@@ -27,7 +27,7 @@ from tracr.compress.sgd import starts, train  # noqa: E402
 
 pytestmark = pytest.mark.slow
 SHORT = Recipe(steps=60, chunk=20, batch=32)
-QUICK = FastRecipe(starts=2, steps=40, polish=5, kept=1, shrink=5)
+QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1, shrink=10)
 
 
 @pytest.mark.parametrize("name", ["frac_prevs", "sort_unique", "hist", "hist2"])
