@@ -186,6 +186,13 @@ def test_fewest_dimensions_of_random_programs(case: Case) -> None:
         assert tracr.compress(model, found.found, "exact").verify()
 
 
+def test_rounding_errors_of_reads_are_no_directions() -> None:
+    """Two columns of this model read nothing that is ever held but rounding errors, which were taken for directions."""
+    model = compile_case(Case(303, (-1, 0, 0.5), 4, 5, False, False), level=0)
+    check(model, 5000)
+    assert exact_dim(model) == 19
+
+
 # Larger
 
 

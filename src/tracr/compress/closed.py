@@ -14,6 +14,9 @@ from tracr.compress.task import Task
 __all__ = ["exact_projection", "pca_projection", "residual_streams", "unmet"]
 
 Array = NDArray[Any]
+# The columns of B are unit vectors, so directions in which P B is smaller than this are rounding errors. They must not
+# be scaled to unit length: then they leave the row space of A, and reads are no longer exact.
+ROUNDING = 1e-10
 
 
 def residual_streams(task: Task) -> list[Array]:
@@ -51,7 +54,8 @@ def exact_projection(readers: Sequence[ReadingPlace], outputs: bool = True) -> A
     `narrow.py` searches for projections with fewer dimensions.
     """
     held, reads = _held(readers, outputs), _reads(readers, outputs)
-    return _signed(basis((held.T @ (held @ reads)).T).T)
+    columns, sizes, _ = np.linalg.svd(held.T @ (held @ reads), full_matrices=False)
+    return _signed(columns[:, sizes > ROUNDING])
 
 
 def unmet(readers: Sequence[ReadingPlace]) -> Array:
