@@ -204,6 +204,20 @@ def test_a_true_part_counts_and_a_wrong_one_does_not(twin: Any) -> None:
     assert other.recovered.value < 0.5
 
 
+def test_a_report_on_other_inputs(twin: Any) -> None:
+    """Inputs may be given; the graft is the same, so it is as right on them as on its own."""
+    teacher = twin.teacher
+    inputs = graft.inputs_of(teacher)
+    part = graft.Part(teacher, "blocks.0.mlp")
+    grafted = graft.replace(twin.to_torch(), "blocks.0.mlp", part, inputs[:-200], refine=3)
+    data = graft.data_of_program(teacher, inputs[-200:])
+    report = grafted.report(data)
+    right, _ = data.score(grafted.logits(data.ids))
+    assert report.inputs == 200
+    assert report.line("replaced").accuracy == right.sum() / data.scored.sum()
+    assert report.reads["hist_share"] > 0.9
+
+
 def test_an_unneeded_component_has_nothing_to_recover(twin: Any) -> None:
     """A head that the teacher does not have may be replaced by anything; that does not count."""
     part = graft.Part(twin.teacher, "blocks.0.attn.0")

@@ -14,8 +14,6 @@ from tracr.graft.part import Part
 
 __all__ = ["PartModule", "ReadModule", "WriteModule"]
 
-ROLES = ("Q", "K", "V", "in")
-
 
 def _tensor(array: Any) -> torch.Tensor:
     return torch.tensor(np.asarray(array), dtype=torch.float32)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplacementReport", "ReportLine", "report_of"]
 
+SAME = 1e-4  # codes that differ by less are one code
+
 
 @dataclass(frozen=True)
 class ReportLine:
@@ -152,7 +154,7 @@ def report_of(
         len(test),
         tuple(lines),
         tuple(recovery.recovered(replaced, at) for at in range(test.longest)),
-        _reads(fitted),
+        _reads(grafted, fitted),
         _unseen(fitted),
         recovery.cost,
     )
@@ -163,14 +165,17 @@ def _line(recovery: Recovery, kind: str, name: str, score: HostScore) -> ReportL
     return ReportLine(kind, name, loss, accuracy, recovery.recovered(score), recovered_loss(recovery, score))
 
 
-def _reads(fitted: Fitted) -> dict[str, float]:
-    """How often each variable is read right at tokens that were not fitted on."""
-    pairs = [
-        (variable.label, values)
-        for one in fitted.observed
-        for variable, values in zip(one.part.inputs, one.reads, strict=True)
-    ]
-    return {label: fitted.bench.read(values).tested for label, values in pairs}
+def _reads(grafted: Grafted, fitted: Fitted) -> dict[str, float]:
+    """How often the graft reads each variable right at tokens that were not fitted on."""
+    test, found = fitted.bench.test, {}
+    rows = fitted.bench.test_record.stream[:, test.start :][test.real]
+    for module, one in zip(grafted.compiled_parts, fitted.observed, strict=True):
+        for variable, read, values in zip(one.part.inputs, module.reads, one.reads, strict=True):
+            weight, bias, codes = (getattr(read, name).cpu().numpy() for name in ("weight", "bias", "codes"))
+            given = codes[(rows @ weight + bias).argmax(axis=-1)]
+            wanted = values.codes[fitted.bench.test_rows(values).classes[test.real]]
+            found[variable.label] = float((np.abs(given - wanted).max(axis=-1) < SAME).mean())
+    return found
 
 
 def _unseen(fitted: Fitted) -> float:
