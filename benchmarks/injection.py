@@ -225,7 +225,8 @@ def fine_tuned(name: str, how: Training, seed: int, texts: list[str], held_out: 
             model.eval()
             with torch.no_grad():
                 score, loss = injected.check(asked, model), float(model(unseen, labels=unseen).loss)
-            rows.append({"step": step, "right": score.right, "asked": score.asked, "loss": loss})
+            shown = loss if math.isfinite(loss) else None
+            rows.append({"step": step, "right": score.right, "asked": score.asked, "loss": shown})
         if step < STEPS[-1]:
             _step(model, adam, data[step * BATCH : (step + 1) * BATCH], kept)
     return rows
@@ -248,7 +249,7 @@ def main() -> None:
     """Measure what the file does not have yet."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", choices=("injections", "fine-tuning"))
     given = parser.parse_args()
     torch.set_num_threads(1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.agreement import compile_quietly
 from tests.tally import NotCompared
-from tracr.errors import CompileError
+from tracr.errors import CompileError, PrecisionError
 from tracr.graft.injection import Injected, inject
 from tracr.graft.injection.host import GPT2Host, shapes
 from tracr.ir.domains import Finite
@@ -58,7 +58,7 @@ def supported(host: GPT2Host, program: SOp, vocab: Sequence[Value], longest: int
     """The same; a refusal must give advice, and ends a draw of random programs."""
     try:
         return injected_into(host, program, vocab, longest, **options)
-    except CompileError as refusal:
+    except (CompileError, PrecisionError) as refusal:
         if not refusal.diagnostic.hint:
             raise AssertionError(f"refused without advice: {refusal}") from refusal
         raise NotCompared(str(refusal)) from refusal

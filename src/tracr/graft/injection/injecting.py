@@ -58,7 +58,7 @@ def inject(
         max_seq_len: the longest input of the program, BOS not counted; the circuit is silent at later positions.
             Without it, the host's longest input, or that of the compiled model.
         scale: the size of the circuit's dimensions, as a part of the host's: the smallest median σ of its layer norms.
-            Larger circuits survive more training, and change the host more.
+            Larger circuits change the host more.
         boost: what an answer adds to its logit, for a typical σ. Without it, answers add so much that they win against
             any logits the host can have.
     """
