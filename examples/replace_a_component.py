@@ -9,8 +9,7 @@ import argparse
 from pathlib import Path
 
 import tracr
-from tracr import graft
-from tracr.natural import TwinModel
+from tracr import graft, natural
 
 TWIN = Path(__file__).resolve().parents[1] / "docs" / "natural" / "twins" / "hist"
 
@@ -18,7 +17,7 @@ TWIN = Path(__file__).resolve().parents[1] / "docs" / "natural" / "twins" / "his
 def main() -> None:
     """Put a true and a wrong part in the place of the head that counts."""
     twin = tracr.load(TWIN)
-    assert isinstance(twin, TwinModel)
+    assert isinstance(twin, natural.TwinModel)
     host, inputs = twin.to_torch(), graft.inputs_of(twin.teacher)
     parts = {one.title: one for one in graft.library("abcd", 5, names=["hist", "shift_by"]) if one.kind == "head"}
     grafted = graft.replace(host, "blocks.0.attn.0", parts["hist blocks.0.attn.0"], inputs)

@@ -60,7 +60,6 @@ ORDER = (
     "loading",
     "graft",
     "lab",
-    "graft",
     "tracr",
     "playground",
     "cli",

@@ -51,6 +51,7 @@ MENU: dict[str, list[str]] = {
         "scaling",
         "benchmarks/README",
         "lab/first-report/notes",
+        "lab/features-small/notes",
         "architecture",
         "for-reviewers",
     ],

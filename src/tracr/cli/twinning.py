@@ -89,11 +89,15 @@ def twin(
     Example: tracr twin --all --seeds 0-3 -o twins
     """
     from tracr.cli.twin_table import TwinTable
-    from tracr.natural.many import TwinTask, train_many
 
     choice = GivenOptions(vocab, max_len, causal=causal, max_memory=max_memory)
     names = _names(programs or [], everything)
     models, refused = _teachers(names, name, choice)
+    from tracr.natural.many import (
+        TwinTask,
+        train_many,
+    )  # needs JAX: wrong programs are told first
+
     several = len(names) > 1
     settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp, "steps": steps, "batch": batch, "start": start}
     chosen = tuple(numbers(seeds, "--seeds"))

@@ -35,6 +35,7 @@ __all__ = ["load", "save"]
 
 FORMAT, VERSION = "tracr graft", 1
 INFO, MAPS = "graft.json", "maps.safetensors"
+AGAIN = "save the graft again"
 LARGEST_JSON, LARGEST_MAPS = 2**22, 2**31
 WRITES = ("codes", "vectors", "positions", "before", "pad")
 
@@ -97,15 +98,13 @@ def load(folder: str | Path, host: nn.Module) -> Grafted:
         parts = [_part(path, number, one) for number, one in enumerate(given["parts"].items())]
         packed = read_file(path / MAPS, LARGEST_MAPS)
         if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
-            raise FormatError(f"{MAPS} was changed after it was saved")
+            raise FormatError(f"{MAPS} was changed after it was saved", hint=AGAIN)
         arrays = models.tensors(packed, MAPS)
         start, pad = given["start"].integer(), None if given["pad"].data is None else given["pad"].integer()
         modules = [PartModule(part, _reads(arrays, number, part)) for number, part in enumerate(parts)]
         write = _write(arrays, start, sum(len(part.weights.writes) for part in parts))
     except TracrError as error:
-        raise FormatError(
-            f"{path} is not a graft that can be loaded: {error.diagnostic.what}", hint="save the graft again"
-        ) from None
+        raise FormatError(f"{path} is not a graft that can be loaded: {error.diagnostic.what}", hint=AGAIN) from None
     hosted = HostModel(host)
     if host_digest(host) != given["host"].text():
         raise FormatError(
@@ -127,7 +126,7 @@ def _reads(arrays: dict[str, Any], number: int, part: Part) -> list[ReadMap]:
             for name, dims in (("weight", 2), ("bias", 1), ("codes", 2))
         )
         if weight.shape[1] != len(bias) or codes.shape != (len(bias), len(variable.slots)):
-            raise FormatError(f"{MAPS} has maps for {variable.label} that do not fit together")
+            raise FormatError(f"{MAPS} has maps for {variable.label} that do not fit together", hint=AGAIN)
         found.append(ReadMap(weight, bias, codes))
     return found
 
@@ -137,12 +136,12 @@ def _write(arrays: dict[str, Any], start: int, width: int) -> WriteMap:
     model = len(held["pad"])
     fits = held["codes"].shape[1] == width and len(held["codes"]) == len(held["vectors"])
     if not fits or len(held["before"]) != start or any(held[name].shape[1] != model for name in WRITES[1:4]):
-        raise FormatError(f"{MAPS} has maps for writing that do not fit together")
+        raise FormatError(f"{MAPS} has maps for writing that do not fit together", hint=AGAIN)
     return WriteMap(**held)
 
 
 def _array(arrays: dict[str, Any], name: str, dims: int) -> NDArray[Any]:
     array = arrays.get(name)
     if array is None or array.ndim != dims or array.dtype != np.float32 or not np.isfinite(array).all():
-        raise FormatError(f"{MAPS} has no finite float32 array {name} with {dims} axes")
+        raise FormatError(f"{MAPS} has no finite float32 array {name} with {dims} axes", hint=AGAIN)
     return np.asarray(array)

@@ -103,7 +103,8 @@ class Verification:
 def verify(model: RunnableModel, budget: int, seed: int, progress: bool) -> Verification:
     """Compare the model with its program on all inputs, or on about `budget` of them."""
     budget, seed = arguments.whole("budget", budget, 1), arguments.whole("seed", seed)
-    progress = arguments.flag("progress", progress)
+    if arguments.flag("progress", progress):
+        need("tqdm")  # said for small models too
     batches, total = chosen_inputs(model, budget, seed)
     exhaustive = total <= budget
     compared = errors = 0

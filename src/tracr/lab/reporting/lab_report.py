@@ -22,7 +22,7 @@ from tracr.lab.reporting.saved_report import DrawnFigures, SavedReport
 from tracr.lab.reporting.tables import Findings, ReportTable, report_tables
 from tracr.lab.reporting.track_table import track_table
 from tracr.lab.reporting.variables_report import VARIABLES_TITLE, VariablesReport
-from tracr.lab.track import FEATURES, TRACKS, VARIABLES
+from tracr.lab.track import EDGES, EXPLANATIONS, FEATURES, PREDICTIONS, TRACKS, VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["LabReport", "report"]
 
 TITLE = "Circuit discovery on known circuits"
+TITLES = {
+    EDGES.name: TITLE,
+    VARIABLES.name: VARIABLES_TITLE,
+    FEATURES.name: FEATURES_TITLE,
+    **ANSWERS_TITLES,
+}
 NOTES = "notes.md"
 STYLE = """<style>
 .tracr-lab {overflow-x: auto} .tracr-lab td, .tracr-lab th {text-align: left; white-space: nowrap; padding: 1px 8px}
@@ -106,17 +112,16 @@ def report(
         rows = iter(results)
     first = next(rows, None)
     given = itertools.chain([] if first is None else [first], rows)
-    track = first.get("track") if isinstance(first, Mapping) else None
-    if track == VARIABLES.name:
-        return VariablesReport(track_table(given, VARIABLES), text("title", title or VARIABLES_TITLE), notes or "")
-    if track == FEATURES.name:
-        return FeaturesReport(track_table(given, FEATURES), text("title", title or FEATURES_TITLE), notes or "")
-    if track in ANSWERS_TITLES:
-        asked = TRACKS[track]
-        return AnswersReport(
-            track_table(given, asked), asked, text("title", title or ANSWERS_TITLES[track]), notes or ""
-        )
-    return LabReport(result_table(given), text("title", TITLE if title is None else title), notes or "")
+    track = TRACKS.get(first.get("track", ""), EDGES) if isinstance(first, Mapping) else EDGES
+    heading = text("title", TITLES[track.name] if title is None else title)
+    match track.name:
+        case VARIABLES.name:
+            return VariablesReport(track_table(given, track), heading, notes or "")
+        case FEATURES.name:
+            return FeaturesReport(track_table(given, track), heading, notes or "")
+        case EXPLANATIONS.name | PREDICTIONS.name:
+            return AnswersReport(track_table(given, track), track, heading, notes or "")
+    return LabReport(result_table(given), heading, notes or "")
 
 
 def _read_notes(path: Path) -> str:
