@@ -1,7 +1,7 @@
 """The study of features: sparse autoencoders on programs × density × D/d × kind × width × sparsity × seeds.
 
     python benchmarks/feature_study.py small OUT            # a few minutes on two CPU cores
-    python benchmarks/feature_study.py full OUT --jobs 16   # for one GPU: 20 programs, 10,800 rows
+    python benchmarks/feature_study.py full OUT --jobs 16   # for one GPU: 20 programs, 25,920 rows
 
 All SAEs of one kind and width, on all programs, densities and seeds of a group, train in one program on the device;
 scores are computed by processes. A stopped run continues. Rows have the columns and settings of those of
