@@ -13,6 +13,9 @@ from tracr.ir.selectors import Selector
 
 __all__ = ["literals_of", "refuse_unsupported"]
 
+TOTAL = "make the function return a value for all values, None for example"
+NONE = type(None)
+
 
 def refuse_unsupported(program: Tables) -> None:
     """Refuse a program that needs more than the circuit can do."""
@@ -40,12 +43,13 @@ def refuse_unsupported(program: Tables) -> None:
             raise CompileError("it raises for some values", expression=selector, hint=TOTAL)
 
 
-TOTAL = "make the function return a value for all values, None for example"
-
-
 def _check_values(program: Tables, node: InferredNode) -> None:
     if isinstance(node.op, LengthOp):
-        raise CompileError("a causal model does not know the length of its input", expression=node)
+        raise CompileError(
+            "a causal model does not know the length of its input",
+            expression=node,
+            hint="count the positions so far: SelectorWidth(Select(indices, indices, LEQ))",
+        )
     if isinstance(node.op, Aggregation) and not node.op.copies:
         raise CompileError(
             "it averages several positions, and the layer norm divides each of them by a number of its own, which only "
@@ -69,9 +73,6 @@ def _check_values(program: Tables, node: InferredNode) -> None:
                 expression=node,
                 hint="give the aggregate a default",
             )
-
-
-NONE = type(None)
 
 
 def _kinds(node: InferredNode) -> frozenset[type]:
