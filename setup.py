@@ -22,12 +22,17 @@ choice = os.environ.get("TRACR_KERNEL", "optional")
 if choice not in CHOICES:
     sys.exit(f"TRACR_KERNEL is {choice!r}; it must be one of {', '.join(CHOICES)}")
 
+# The kernel needs GCC's or Clang's vectors and POSIX threads. On Windows, MinGW's GCC has both; it links its own libraries
+# into the kernel, and Python's stable interface (python3.dll).
+WINDOWS = ["-static", f"-L{sys.base_prefix}", "-l:python3.dll"] if sys.platform == "win32" else []
+COMPILER = {"build_ext": {"compiler": "mingw32"}} if sys.platform == "win32" else {}
+
 kernel = Extension(
     "tracr.runtime.kernel._kernel",
     [str(KERNEL / "kernel.c")],
     depends=[str(header) for header in sorted(KERNEL.glob("*.h"))],
     extra_compile_args=["-O3", "-ffp-contract=off", "-Wno-psabi", "-pthread"],
-    extra_link_args=["-pthread"],
+    extra_link_args=["-pthread", *WINDOWS],
     py_limited_api=True,
     optional=choice == "optional",
 )
@@ -35,4 +40,4 @@ kernel = Extension(
 if choice == "none":
     setup()
 else:
-    setup(ext_modules=[kernel], options={"bdist_wheel": {"py_limited_api": "cp311"}})
+    setup(ext_modules=[kernel], options={"bdist_wheel": {"py_limited_api": "cp311"}, **COMPILER})

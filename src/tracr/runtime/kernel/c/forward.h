@@ -22,6 +22,16 @@
 #include "network.h"
 #include "vectors.h"
 
+/* Blocks of memory that begin where a vector may begin. */
+#ifdef _WIN32
+#include <malloc.h>
+#define get_block(bytes) _aligned_malloc(bytes, sizeof(vector))
+#define free_block(block) _aligned_free(block)
+#else
+#define get_block(bytes) aligned_alloc(sizeof(vector), bytes)
+#define free_block(block) free(block)
+#endif
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define FORBID ASAN_POISON_MEMORY_REGION
@@ -431,7 +441,7 @@ static int countable(const network *net, int length, int columns) {
 /* New memory, at the beginning of its block; NULL if the allocation fails. */
 static memory *make_memory(const network *net, int length, int at_once, int columns) {
     if (!countable(net, length, columns)) return NULL;
-    memory *made = aligned_alloc(sizeof(vector), lay_out(net, length, at_once, columns, NULL).bytes);
+    memory *made = get_block(lay_out(net, length, at_once, columns, NULL).bytes);
     if (made) *made = lay_out(net, length, at_once, columns, made);
     return made;
 }
@@ -456,7 +466,7 @@ static memory *memory_for(const job *j) {
     if (at_once > j->inputs) at_once = larger((int)j->inputs, 1);
     memory *given = j->memory;
     if (given && given->length == j->length && given->at_once == at_once && given->columns == j->columns) return given;
-    free(given);
+    free_block(given);
     return make_memory(j->net, j->length, at_once, j->columns);
 }
 
@@ -502,7 +512,7 @@ static int64_t run_parts(job *whole) {
     }
     for (int64_t n = 0; n < parts; n++) {
         if (part[n].runs) pthread_join(part[n].thread, NULL);
-        if (n) free(part[n].job.memory);
+        if (n) free_block(part[n].job.memory);
         bad = bad < 0 || part[n].job.bad < 0 ? -1 : bad + part[n].job.bad;
     }
     whole->memory = part[0].job.memory;

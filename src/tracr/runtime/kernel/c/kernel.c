@@ -27,7 +27,7 @@ typedef struct {
 
 static void discard_loaded(loaded *model) {
     discard(model->net);
-    free(model->spare);
+    free_block(model->spare);
     discard_dictionary(&model->tokens);
     free(model);
 }
@@ -102,7 +102,7 @@ static Py_ssize_t run_checked(loaded *model, const Py_buffer *readings, const in
         bad = run_parts(&whole);
         Py_END_ALLOW_THREADS
     }
-    if (model->spare || (whole.memory && whole.memory->bytes > SPARE)) free(whole.memory);
+    if (model->spare || (whole.memory && whole.memory->bytes > SPARE)) free_block(whole.memory);
     else model->spare = whole.memory;
     if (bad < 0) PyErr_NoMemory();
     return bad;
