@@ -15,7 +15,11 @@ from docs.generator.zoo_index import zoo_index
 
 __all__ = ["write_sources"]
 
-REPORT = "lab/first-report/notes.md"
+REPORTS = {
+    "lab/first-report/notes.md": "What the first report means",
+    "lab/features-small/notes.md": "A small run of the study of features",
+}
+"""Notes of reports, which have no title of their own."""
 PICTURES = (".png", ".svg")
 
 
@@ -42,7 +46,7 @@ def pages_of_the_repository(known: Places) -> dict[str, str]:
             texts[place] = relinked(path.read_text(encoding="utf-8"), origin, known)
         elif path.suffix == ".ipynb":
             texts[place] = relinked(notebook_page(path), origin, known)
-    texts[REPORT] = f"# What the first report means\n\n{texts[REPORT]}"
+    texts |= {path: f"# {title}\n\n{texts[path]}" for path, title in REPORTS.items()}
     project = [Path(place).stem for origin, place in known.items() if "/" not in origin and origin.endswith(".md")]
     texts["index.md"] += toctrees([name for name in project if name not in ("architecture", "index")])
     return texts

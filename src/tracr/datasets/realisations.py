@@ -122,7 +122,7 @@ def realise(
 ) -> Iterator[Realised | tuple[str, TracrError]]:
     """The realisations of a model, or their names and why they could not be made.
 
-    Each copy has the seed (*seed, place of the realisation in the list, number of the copy).
+    Each copy has a seed of its own: `seed`, the place of the realisation in the list, the number of the copy.
     """
     for place, one in enumerate(wanted):
         for copy in range(one.copies):

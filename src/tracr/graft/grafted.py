@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Grafted"]
 
-Hook = Callable[[torch.Tensor], torch.Tensor | None]
+Hook = Callable[["torch.Tensor"], "torch.Tensor | None"]  # texts: the site is built without torch
 
 
 class Grafted(nn.Module):

@@ -21,7 +21,7 @@ from tracr.graft.place import GraftPlace
 
 __all__ = ["HostModel", "HostRecord", "HostSites", "normalised", "recorded", "without_heads"]
 
-Hooks = Mapping[str, Callable[[torch.Tensor], torch.Tensor | None]]
+Hooks = Mapping[str, Callable[["torch.Tensor"], "torch.Tensor | None"]]  # texts: the site is built without torch
 Write = Callable[[torch.Tensor], torch.Tensor]
 BATCH = 512
 EPSILON = 1e-5
