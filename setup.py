@@ -22,8 +22,8 @@ choice = os.environ.get("TRACR_KERNEL", "optional")
 if choice not in CHOICES:
     sys.exit(f"TRACR_KERNEL is {choice!r}; it must be one of {', '.join(CHOICES)}")
 
-# The kernel needs GCC's or Clang's vectors and POSIX threads. On Windows, MinGW's GCC has both; it links its own libraries
-# into the kernel, and Python's stable interface (python3.dll).
+# The kernel needs GCC's or Clang's vectors and POSIX threads. On Windows, MinGW's GCC has both; the kernel contains its
+# libraries, and uses Python's stable interface (python3.dll).
 WINDOWS = ["-static", f"-L{sys.base_prefix}", "-l:python3.dll"] if sys.platform == "win32" else []
 COMPILER = {"build_ext": {"compiler": "mingw32"}} if sys.platform == "win32" else {}
 
