@@ -23,7 +23,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -110,9 +109,11 @@ class Trained:
     seconds: float
 
 
-@cache
+KEPT: dict[Specimen, list[Examination]] = {}  # of a process, until they are scored
+
+
 def examined(one: Specimen) -> list[Examination]:
-    """The subjects, and the control at the end. A process keeps them until they are scored."""
+    """The subjects, and the control at the end."""
     found: list[Examination] = []
     for ratio in one.ratios:
         made = subject(one.case, "superposed", seed=one.seed, ratio=ratio)
@@ -123,41 +124,40 @@ def examined(one: Specimen) -> list[Examination]:
 def activations(one: Specimen) -> list[Array]:
     """What coders learn from: the activations of each subject, and the control's."""
     with blas_threads(1):
-        return [each.training.activations.astype(np.float32) for each in examined(one)]
+        KEPT[one] = examined(one)
+        return [each.training.activations.astype(np.float32) for each in KEPT[one]]
 
 
 def scored(one: Specimen, coders: list[Trained]) -> list[Row]:
     """A row for each coder of each subject."""
     with blas_threads(1):
-        *subjects, control = examined(one)
+        *subjects, control = KEPT.pop(one)
+        nulls = {(number, size): each.null(size) for number, each in enumerate(subjects) for size in sizes_of(coders)}
         rows = []
         for coder in coders:
             *mine, beside = coder.coders
             orthogonal = control.score(beside.found())
-            for examination, ratio, own in zip(subjects, one.ratios, mine, strict=True):
-                nulls = {"control": orthogonal, "null": null(examination, len(own.weights["W_dec"]))}
+            for number, (examination, own) in enumerate(zip(subjects, mine, strict=True)):
+                null = nulls[number, len(own.weights["W_dec"])]
                 rows.append(
                     {
-                        **key_of(one, ratio, coder.method, coder.settings),
+                        **key_of(one, one.ratios[number], coder.method, coder.settings),
                         **examination.about,
                         "status": "done",
                         "error": "",
                         **asdict(examination.score(own.found())),
-                        **columns_beside({**nulls, "ceiling": examination.ceiling}),
+                        **columns_beside({"control": orthogonal, "null": null, "ceiling": examination.ceiling}),
                         "forward_passes": 0,
                         "backward_passes": 0,
                         "seconds": coder.seconds,
                     }
                 )
-        examined.cache_clear()
-        null.cache_clear()
     return rows
 
 
-@cache
-def null(examination: Examination, atoms: int) -> Any:
-    """The scores of so many random atoms, once."""
-    return examination.null(atoms)
+def sizes_of(coders: list[Trained]) -> set[int]:
+    """The numbers of atoms."""
+    return {len(one.weights["W_dec"]) for coder in coders for one in coder.coders}
 
 
 def key_of(one: Specimen, ratio: float, method: str, settings: dict[str, Any]) -> Row:
