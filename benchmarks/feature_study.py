@@ -240,14 +240,16 @@ def run(grid: Grid, folder: Path, jobs: int) -> None:
     device = str(jax.default_backend())
     with ExitStack() as stack:
         crew, waiting = Crew(jobs, stack), []
-        for group in specimens_of(grid):
-            missing = [one for one in group if not (rows / one.file).exists()]
+        groups = [[one for one in group if not (rows / one.file).exists()] for group in specimens_of(grid)]
+        ahead: list[list[Future[list[Array]]]] = []
+        for place, missing in enumerate(groups):
+            for group in groups[len(ahead) : place + 2]:  # processes make the next group while this one is trained
+                ahead.append([crew.submit(number, activations, one) for number, one in enumerate(group)])
             if not missing:
                 continue
             start = time.perf_counter()
-            given = [crew.submit(number, activations, one) for number, one in enumerate(missing)]
-            sides = [np.stack(side) for side in zip(*(one.result() for one in given), strict=True)]
-            print(f"{len(missing)} specimens made in {time.perf_counter() - start:.0f} s", flush=True)
+            sides = [np.stack(side) for side in zip(*(one.result() for one in ahead[place]), strict=True)]
+            print(f"{len(missing)} specimens there after {time.perf_counter() - start:.0f} s", flush=True)
             coders = trained(grid, missing, sides)
             print(f"  all trained after {time.perf_counter() - start:.0f} s", flush=True)
             for number, (one, own) in enumerate(zip(missing, coders, strict=True)):
