@@ -290,7 +290,8 @@ def plain_answers(subject: Any, inputs: Any, moves: Any, token: Any) -> Any:
     q, k, v = (
         np.einsum("ipd,hde->ihpe", stream, own[f"attn.W_{name}"]) + own[f"attn.b_{name}"][:, None] for name in "QKV"
     )
-    scores = np.exp(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
+    scores = q @ k.swapaxes(-1, -2)
+    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
     scores /= scores.sum(axis=-1, keepdims=True)
     stream = stream + np.einsum("ihpe,hed->ipd", scores @ v, own["attn.W_O"]) + own["attn.b_O"]
     stream[np.arange(len(ids)), token + 1] += moves
