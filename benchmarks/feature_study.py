@@ -1,15 +1,14 @@
 """The study of features: sparse autoencoders on programs × density × D/d × kind × width × sparsity × seeds.
 
     python benchmarks/feature_study.py small OUT           # a few minutes on two CPU cores
-    python benchmarks/feature_study.py tuning OUT --jobs 6 # four other programs: sparsities are chosen on them
     python benchmarks/feature_study.py full OUT --jobs 6   # for one GPU: 20 programs, 14,580 rows
     python benchmarks/feature_study.py table OUT           # the table, if the run was made where pyarrow is not
 
 All SAEs of one kind and width, on all programs and densities of one seed and one D/d, train in one program on the
 device. Processes compute scores while the next ones train; each keeps its subjects between training and scores. The
 control is the same for every D/d: it is trained and scored once. A stopped run continues. Rows have the columns and
-settings of those of `tracr lab run --track features`, so that `tracr lab report OUT` makes tables and the page. The run
-needs the extra `jax`, the table `sweep`.
+settings of those of `tracr lab run --track features`, so that `tracr lab report OUT` makes tables and the page;
+`feature_summary.py` makes those of docs/lab-features.md. The run needs the extra `jax`, the table `sweep`.
 """
 
 from __future__ import annotations
@@ -46,8 +45,6 @@ from tracr.writing import write_file
 Row = dict[str, Any]
 Array = np.ndarray[Any, Any]
 SPARSITY = {"l1": "penalty", "topk": "k", "jumprelu": "penalty"}
-SPARSITIES = {"l1": (0.2, 0.4, 0.8), "topk": (1, 2, 6), "jumprelu": (0.02, 0.05, 0.2)}
-DENSITIES, RATIOS, WIDTHS = (0.005, 0.015, 0.05), (2.0, 4.0, 8.0), (0.5, 1.0, 2.0)
 TRAINED_AT_ONCE = 3  # threads: one compiles while another one trains
 PRECISION = "tensorfloat32"  # of products in training, on devices that have it; scores are computed in float64
 
@@ -79,8 +76,17 @@ GRIDS = {
         (0,),
         600,
     ),
-    "tuning": Grid(range(20, 24), 64, 512, DENSITIES, RATIOS, WIDTHS, SPARSITIES, (0,), 2_000),
-    "full": Grid(range(20), 64, 512, DENSITIES, RATIOS, WIDTHS, SPARSITIES, (0, 1, 2), 2_000),
+    "full": Grid(
+        range(20),
+        64,
+        512,
+        (0.005, 0.015, 0.05),
+        (2.0, 4.0, 8.0),
+        (0.5, 1.0, 2.0),
+        {"l1": (0.2, 0.4, 0.8), "topk": (1, 2, 6), "jumprelu": (0.02, 0.05, 0.2)},
+        (0, 1, 2),
+        2_000,
+    ),
 }
 CONDITIONS = Conditions(pairs=16, track=FEATURES.name)
 

@@ -51,7 +51,7 @@ MENU: dict[str, list[str]] = {
         "scaling",
         "benchmarks/README",
         "lab/first-report/notes",
-        "lab/features-small/notes",
+        "lab/features-study/notes",
         "architecture",
         "for-reviewers",
     ],
