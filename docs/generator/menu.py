@@ -52,6 +52,7 @@ MENU: dict[str, list[str]] = {
         "benchmarks/README",
         "lab/first-report/notes",
         "lab/features-study/notes",
+        "lab/variables-study/notes",
         "architecture",
         "for-reviewers",
     ],

@@ -33,6 +33,7 @@ def places(root: Path = ROOT) -> Places:
         "examples/rasp": "examples/index.md",
         "docs/lab/first-report": "lab/first-report/report.html",
         "docs/lab/features-study": "lab/features-study/report.html",
+        "docs/lab/variables-study": "lab/variables-study/report.html",
     }
 
 

@@ -18,6 +18,7 @@ __all__ = ["write_sources"]
 REPORTS = {
     "lab/first-report/notes.md": "What the first report means",
     "lab/features-study/notes.md": "What the study of features means",
+    "lab/variables-study/notes.md": "Which featurisers pass the control",
 }
 """Notes of reports, which have no title of their own."""
 PICTURES = (".png", ".svg")
