@@ -63,18 +63,19 @@ class _Tabulated:
 
 
 def draw(task: DrawTask) -> list[Candidate]:
-    """The candidates of a task.
-
-    Each step is done for all candidates before the next one, which uses the processor's caches better; collecting
-    garbage waits until the end.
-    """
+    """The candidates of a task. Collecting garbage waits until everything that is not needed any more was freed."""
     with warnings.catch_warnings(), _without_collection():
         warnings.simplefilter("ignore", TracrWarning)
-        numbers = range(task.start, task.start + CHUNK)
-        drawn = [task.controls.program((task.seed, number)) for number in numbers]
-        tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
-        models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
-        return [_candidate(task, one, made) for one, made in zip(tabulated, models, strict=True)]
+        return _drawn(task)
+
+
+def _drawn(task: DrawTask) -> list[Candidate]:
+    """Each step is done for all candidates before the next one, which uses the processor's caches better."""
+    numbers = range(task.start, task.start + CHUNK)
+    drawn = [task.controls.program((task.seed, number)) for number in numbers]
+    tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
+    models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
+    return [_candidate(task, one, made) for one, made in zip(tabulated, models, strict=True)]
 
 
 def _tabulated(task: DrawTask, number: int, program: SOp) -> _Tabulated | Record:

@@ -37,6 +37,7 @@ from tracr.ground_truth.data import (
 from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction
 from tracr.ir.schedule import PlacedHead, PlacedNeurons
+from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
@@ -99,7 +100,10 @@ class _Wiring:
         """All nodes, in the order in which they compute."""
         bare = list(self._parts())
         fixed = self._fixed_positions(bare)
-        return [replace(part, node=replace(part.node, attends=fixed.get(part.node.id))) for part in bare]
+        for number, part in enumerate(bare):
+            if part.node.id in fixed:
+                bare[number] = replace(part, node=replace(part.node, attends=fixed[part.node.id]))
+        return bare
 
     def _parts(self) -> Iterator[_Part]:
         weights = self.model.parameters
@@ -168,6 +172,8 @@ class _Wiring:
             for variable, held in self._by_variable(slots, time - clears).items()
         )
         sentence = role.sentence[:1].upper() + role.sentence[1:]
+        if layer is not None:
+            output, inputs = places(kind, layer, head, neurons, FINEST)
         node = ModelNode(
             name,
             kind,
@@ -183,9 +189,6 @@ class _Wiring:
             role.roles,
             full_stop(sentence),
         )
-        if layer is not None:
-            output, inputs = places(node, FINEST)
-            node = replace(node, output=output, inputs=inputs)
         return _Part(node, time, slots, reads, clears)
 
     def _embedding(self, slots: Slots) -> Explanation:
@@ -290,7 +293,7 @@ class _Wiring:
         heads = self._positional_heads(parts)
         if not heads:
             return {}
-        patterns = self._patterns()
+        patterns = self._patterns(max(layer for layer, _ in heads.values()))
         found = {name: self._fixed(patterns[layer][:, head]) for name, (layer, head) in heads.items()}
         return {name: attends for name, attends in found.items() if attends is not None}
 
@@ -313,9 +316,9 @@ class _Wiring:
                 heads[part.node.id] = part.node.layer, part.node.head
         return heads
 
-    def _patterns(self) -> dict[int, Array]:
-        """The attention patterns [length, head, query, key] of each layer, on one input of each length."""
-        vocabulary = self.model.vocabulary
+    def _patterns(self, last: int) -> dict[int, Array]:
+        """The attention patterns [length, head, query, key] of each layer up to `last`, on one input of each length."""
+        model, vocabulary = self.model, self.model.vocabulary
         lengths = range(vocabulary.shortest, vocabulary.longest + 1)
         ids = np.full((len(lengths), vocabulary.longest + 1), vocabulary.pad_id)
         ids[:, 0] = vocabulary.bos_id
@@ -327,7 +330,8 @@ class _Wiring:
             if name.endswith("hook_pattern"):
                 patterns[int(name.split(".")[1])] = tensor
 
-        self.model.logits(ids, hook=keep)
+        with np.errstate(invalid="ignore"):  # as in `model.forward`
+            forward(model.cast(np.float32), ids, np, causal=model.options.causal, hook=keep, stop=last + 1)
         return patterns
 
     def _fixed(self, patterns: Array) -> Attends | None:
@@ -364,9 +368,9 @@ def full_stop(text: str) -> str:
 
 def written_slots(matrix: Array) -> Slots:
     """The dimensions that a matrix [..., d_model] writes."""
-    return tuple(np.flatnonzero(matrix.any(axis=0)).tolist())
+    return tuple(matrix.any(axis=0).nonzero()[0].tolist())
 
 
 def read_slots(matrix: Array) -> Slots:
     """The dimensions that a matrix [d_model, ...] reads."""
-    return tuple(np.flatnonzero(matrix.any(axis=1)).tolist())
+    return tuple(matrix.any(axis=1).nonzero()[0].tolist())

@@ -185,9 +185,8 @@ class _Ends:
     def note(self, name: str, component: Component) -> None:
         """Note the directions that a component writes and reads; clearing a direction is not reading it."""
         for variable, matrix in component.writes:
-            for place in range(variable.size):
-                if matrix[:, place].any():
-                    self.writers[variable, place] = name
+            for place in matrix.any(axis=0).nonzero()[0].tolist():
+                self.writers[variable, place] = name
         if isinstance(component, Head):
             for part, linear in zip("qkv", component.maps, strict=True):
                 self.note_reads(f"{name}.{part}", linear)
@@ -197,9 +196,9 @@ class _Ends:
     def note_reads(self, name: str, linear: LinearMap) -> None:
         """Note the directions that a map reads."""
         for variable, block in linear.blocks.items():
-            for place, row in enumerate(block):
+            for place in block.any(axis=1).nonzero()[0].tolist():
                 names = self.readers.setdefault((variable, place), [])
-                if row.any() and name not in names:
+                if name not in names:
                     names.append(name)
 
 

@@ -7,6 +7,7 @@ for them needs no special case.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -76,19 +77,22 @@ class Prepared:
     def table(self, node: InferredNode, op: Lookup | PairLookup) -> Codes:
         """The table, flat, with two more cells on each side for negative codes, which give errors."""
         if node.id not in self._tables:
-            self._tables[node.id] = np.pad(op.table, [(0, 2)] * op.table.ndim, constant_values=ERROR).ravel()
+            self._tables[node.id] = _extended(op.table, 2, ERROR).ravel()
         return self._tables[node.id]
 
     def matrix(self, selector: SelectorNode) -> Floats:
         """The selector's table [key, query]: 1 if selected; the first row, for missing keys, is zero."""
         if selector.id not in self._matrices:
-            self._matrices[selector.id] = np.pad((selector.table == 1).T.astype(np.float64), ((1, 0), (0, 0)))
+            queries, keys = selector.table.shape
+            matrix = np.zeros((keys + 1, queries))
+            matrix[1:] = (selector.table == 1).T
+            self._matrices[selector.id] = matrix
         return self._matrices[selector.id]
 
     def chosen(self, selector: SelectorNode) -> NDArray[np.bool_]:
         """The selector's table [query, key], flat, with a column and a row for missing values, never selected."""
         if selector.id not in self._chosen:
-            self._chosen[selector.id] = np.pad(selector.table == 1, (0, 1)).ravel()
+            self._chosen[selector.id] = _extended(selector.table == 1, 1, False).ravel()
         return self._chosen[selector.id]
 
     def moved(self, node: InferredNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
@@ -134,6 +138,13 @@ def prepared(program: Tables) -> Prepared:
     found = _PREPARED.get(program)
     if found is None:
         found = _PREPARED[program] = Prepared(program)
+    return found
+
+
+def _extended(table: NDArray[Any], cells: int, fill: int) -> NDArray[Any]:
+    """A table with this many more cells at the end of each axis."""
+    found = np.full([size + cells for size in table.shape], fill, dtype=table.dtype)
+    found[tuple(slice(size) for size in table.shape)] = table
     return found
 
 

@@ -31,7 +31,7 @@ from tracr.ir.parameters import Parameters
 from tracr.rasp.generate import random_program
 from tracr.runtime.kernel import kernel
 from tracr.runtime.kernel.kernel import Kernel
-from tracr.runtime.kernel.packed import pack
+from tracr.runtime.kernel.kernel import pack
 
 KERNEL: Any = vars(kernel)["_kernel"]  # the extension in C
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ import tracr
 from tests.runtime.kernel.fuzz_kernel import EXTREME, run, try_broken
 from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.kernel import kernel
-from tracr.runtime.kernel.packed import pack
+from tracr.runtime.kernel.kernel import pack
 
 KERNEL: Any = vars(kernel)["_kernel"]  # the extension in C
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="installed without a C compiler")
