@@ -16,7 +16,7 @@ from tracr.compiler.pipeline import compile_inferred
 from tracr.datasets.bounds import ModelBounds
 from tracr.datasets.controls import Controls
 from tracr.datasets.meaning import meaning
-from tracr.datasets.outcomes import ProgramOutcome, compiled, outcome_of
+from tracr.datasets.outcomes import ProgramOutcome, compiled, outcomes_of
 from tracr.datasets.printing import with_lines
 from tracr.datasets.records import OVER, Record, Refusal
 from tracr.datasets.settings import Settings
@@ -75,7 +75,11 @@ def _drawn(task: DrawTask) -> list[Candidate]:
     drawn = [task.controls.program((task.seed, number)) for number in numbers]
     tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
     models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
-    return [_candidate(task, one, made) for one, made in zip(tabulated, models, strict=True)]
+    judged = [_judged(task, one, made) for one, made in zip(tabulated, models, strict=True)]
+    if task.settings is None:
+        return [Candidate(record) for record, _ in judged]
+    found = iter(outcomes_of([(record, made) for record, made in judged if made is not None], task.settings))
+    return [Candidate(record, None if made is None else next(found)) for record, made in judged]
 
 
 def _tabulated(task: DrawTask, number: int, program: SOp) -> _Tabulated | Record:
@@ -108,18 +112,19 @@ def _made(task: DrawTask, one: _Tabulated) -> CompiledModel | Exception | None:
     return made
 
 
-def _candidate(task: DrawTask, one: _Tabulated | Record, made: CompiledModel | Exception | None) -> Candidate:
-    if isinstance(one, Record):
-        return Candidate(one)
-    if made is not None and task.bounds is not None:
+def _judged(
+    task: DrawTask, one: _Tabulated | Record, made: CompiledModel | Exception | None
+) -> tuple[Record, CompiledModel | Exception | None]:
+    """The record of a candidate, refused if its model exceeds the bounds; and the model to store, if there is one."""
+    if isinstance(one, Record) or made is None:
+        return (one if isinstance(one, Record) else one.record), None
+    if task.bounds is not None:
         refused = _refused(made, task.bounds)
         if refused is not None:
-            return Candidate(replace(one.record, meaning=None, refused=refused))
+            return replace(one.record, meaning=None, refused=refused), None
         if task.settings is not None and task.settings.level != task.bounds.level:
             made = _model(one, task.settings.level)
-    if made is None or task.settings is None:
-        return Candidate(one.record)
-    return Candidate(one.record, outcome_of(one.record, made, task.settings))
+    return one.record, None if task.settings is None else made
 
 
 @contextlib.contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import traceback
 import warnings
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from tracr.datasets.realisations import Realised, realise
 from tracr.datasets.records import Record, Refusal
 from tracr.datasets.settings import Settings
 from tracr.errors import FormatError, TracrError, TracrWarning
+from tracr.ground_truth.data import GroundTruth
+from tracr.ground_truth.wiring import ground_truth_of
 from tracr.ir.domains import Finite
 from tracr.ir.layout import ALWAYS
 from tracr.ir.options import Options
@@ -28,9 +31,12 @@ from tracr.rasp.expressions import SOp
 from tracr.runtime.outputs import Output
 from tracr.saving.values_json import encode_value
 
-__all__ = ["ProgramOutcome", "compiled", "outcome_of", "remade"]
+__all__ = ["ProgramOutcome", "compiled", "outcomes_of", "remade"]
 
+T = TypeVar("T")
 Weights = dict[str, NDArray[Any]]
+Steps = Generator[None, None, T]
+"""The work on one program, which pauses after each step, and its result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +67,36 @@ def remade(record: Record, settings: Settings) -> ProgramOutcome:
     The record may be untrusted: its text is compared with the text that its seed gives, and never executed.
     """
     source, program = with_lines(record.program)
-    if source != record.source:
-        error = FormatError(
+    made: CompiledModel | Exception
+    if source == record.source:
+        made = compiled(program, record.controls.options(settings.level))
+    else:
+        made = FormatError(
             f"program {record.id} is not the program of its seed {list(record.seed)}",
             hint="draw the programs again with this version of tracr",
         )
-        return outcome_of(record, error, settings)
-    return outcome_of(record, compiled(program, record.controls.options(settings.level)), settings)
+    return outcomes_of([(record, made)], settings)[0]
 
 
-def outcome_of(record: Record, made: CompiledModel | Exception, settings: Settings) -> ProgramOutcome:
-    """The outcome of a program, given its model or the error of its compilation.
+def outcomes_of(made: Sequence[tuple[Record, CompiledModel | Exception]], settings: Settings) -> list[ProgramOutcome]:
+    """The outcomes of some programs, given the model of each or the error of its compilation.
+
+    Each step is done for all programs before the next one, which uses the processor's caches better.
+    """
+    working = [_outcome(record, model, settings) for record, model in made]
+    found: dict[int, ProgramOutcome] = {}
+    while len(found) < len(working):
+        for number, steps in enumerate(working):
+            if number not in found:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    found[number] = end.value
+    return [found[number] for number in range(len(working))]
+
+
+def _outcome(record: Record, made: CompiledModel | Exception, settings: Settings) -> Steps[ProgramOutcome]:
+    """The outcome of a program.
 
     An error other than a refusal is a bug. It is recorded: one program must not stop a run of thousands.
     """
@@ -82,7 +107,7 @@ def outcome_of(record: Record, made: CompiledModel | Exception, settings: Settin
         entry = {"status": "failed", "reason": "".join(traceback.format_exception(made))}
     else:
         try:
-            entry = _entry(record, made, settings, weights)
+            entry = yield from _entry(record, made, settings, weights)
         except Exception:
             entry, weights = {"status": "failed", "reason": traceback.format_exc()}, {}
     return ProgramOutcome(json.dumps({**_origin(record), **entry}, allow_nan=False), weights)
@@ -93,7 +118,7 @@ def _origin(record: Record) -> dict[str, Any]:
     return {name: data[name] for name in ("seed", "meaning", "source", "vocab", "max_seq_len", "causal")}
 
 
-def _entry(record: Record, model: CompiledModel, settings: Settings, weights: Weights) -> dict[str, Any]:
+def _entry(record: Record, model: CompiledModel, settings: Settings, weights: Weights) -> Steps[dict[str, Any]]:
     """Check the model and describe it; its weights, and those of its realisations, are added to `weights`."""
     found = model.verify(settings.budget)
     if not found:
@@ -102,15 +127,21 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
         "status": "compiled",
         "verification": {"inputs": found.inputs, "exhaustive": found.exhaustive, "errors": found.errors},
         "behaviour": behaviour(model.program, settings.budget).to_json(),
-        **_description(model),
-        **(_mechanism(model) if settings.truth else {}),
-        "warnings": [str(warning) for warning in model.program.warnings],
     }
+    yield
+    entry |= _description(model)
     _add(weights, ".", model.cast(np.float32))
+    if settings.truth:
+        yield
+        truth = ground_truth_of(model)
+        yield
+        entry |= _mechanism(model, truth)
+    entry["warnings"] = [str(warning) for warning in model.program.warnings]
     if settings.realisations:
         entry["realisations"] = [
             _realisation(one, weights) for one in realise(model, settings.realisations, record.seed, settings.budget)
         ]
+    yield
     return entry
 
 
@@ -152,11 +183,11 @@ def _description(model: CompiledModel) -> dict[str, Any]:
     }
 
 
-def _mechanism(model: CompiledModel) -> dict[str, Any]:
+def _mechanism(model: CompiledModel, truth: GroundTruth) -> dict[str, Any]:
     """The labels of the residual stream, and the ground truth."""
     return {
         "residual": [_dimension(dimension) for dimension in model.residual],
-        "ground_truth": model.ground_truth.to_dict(),
+        "ground_truth": truth.to_dict(),
     }
 
 
