@@ -123,6 +123,7 @@ def _number(value: Value) -> float:
     return float(value) if is_number(value) and abs(value) < LARGEST else 0.0
 
 
+@functools.lru_cache(maxsize=4096)
 def _code(value: Value) -> np.uint64:
     """0 for a number, which the sum compares; else a hash of the value."""
     if _is_float(value):

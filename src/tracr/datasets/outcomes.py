@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr.datasets.behaviour import behaviour
+from tracr.datasets.packed_weights import PackedWeights
 from tracr.datasets.printing import with_lines
 from tracr.datasets.realisations import Realised, realise
 from tracr.datasets.records import Record, Refusal
@@ -23,7 +23,6 @@ from tracr.ground_truth.wiring import ground_truth_of
 from tracr.ir.domains import Finite
 from tracr.ir.layout import ALWAYS
 from tracr.ir.options import Options
-from tracr.ir.parameters import Parameters
 from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile_model
 from tracr.model.residual import Dimension
@@ -34,17 +33,17 @@ from tracr.saving.values_json import encode_value
 __all__ = ["ProgramOutcome", "compiled", "outcomes_of", "remade"]
 
 T = TypeVar("T")
-Weights = dict[str, NDArray[Any]]
+Weights = dict[str, PackedWeights]
 Steps = Generator[None, None, T]
 """The work on one program, which pauses after each step, and its result."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramOutcome:
-    """The entry of a program in its shard, as JSON text without `id`; and its weights in float32.
+    """The entry of a program in its shard, as JSON text without `id`; and the weights of its models.
 
-    The weights of the compiled model are under ".embed.W_E" and so on, those of a realisation under
-    "/rotated.0.embed.W_E".
+    The names of the compiled model's weights begin with "." (".embed.W_E"), those of a realisation with
+    "/rotated.0." ("/rotated.0.embed.W_E").
     """
 
     entry: str
@@ -130,7 +129,7 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
     }
     yield
     entry |= _description(model)
-    _add(weights, ".", model.cast(np.float32))
+    weights["."] = PackedWeights.of(model.cast(np.float32))
     if settings.truth:
         yield
         truth = ground_truth_of(model)
@@ -145,16 +144,11 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
     return entry
 
 
-def _add(weights: Weights, prefix: str, parameters: Parameters) -> None:
-    for name, array in parameters.named():
-        weights[f"{prefix}{name}"] = np.ascontiguousarray(array)
-
-
 def _realisation(made: Realised | tuple[str, TracrError], weights: Weights) -> dict[str, Any]:
     """A realisation as an entry; its weights are added to `weights`."""
     if isinstance(made, tuple):
         return {"name": made[0], "status": "refused", "reason": vars(Refusal.of(made[1]))}
-    _add(weights, f"/{made.name}.", made.parameters)
+    weights[f"/{made.name}."] = PackedWeights.of(made.parameters)
     return {
         "name": made.name,
         "status": "made",

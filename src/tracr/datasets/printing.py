@@ -83,15 +83,17 @@ def with_lines(program: SOp) -> tuple[str, SOp]:
 def _printed(program: RASPExpr) -> tuple[str, dict[RASPExpr, int]]:
     """The text, and the number of the line that completes each expression, from 1."""
     exprs = [expr for expr in topological([program]) if expr not in INPUTS]
-    imports = Imports()
-    for expr in exprs:  # collect the imported names before naming expressions
-        _PythonPrinter(dict.fromkeys((*expr.children, expr), "x"), imports).lines(expr)
-    taken = {*imports.names, RESULT, *RESERVED}
-    names = dict(zip(exprs, unique_labels([_variable(expr) for expr in exprs], taken), strict=True))
-    printer = _PythonPrinter({**INPUTS, **names}, imports)
+    imports, wanted = Imports(), [_variable(expr) for expr in exprs]
+    while True:
+        imported = imports.names
+        names = dict(zip(exprs, unique_labels(wanted, {*imported, RESULT, *RESERVED}), strict=True))
+        printer = _PythonPrinter({**INPUTS, **names}, imports)
+        lines = [printer.lines(expr) for expr in exprs]
+        if imports.names == imported:  # else an expression may have the name of an import
+            break
     text, places = [*imports.lines(), ""], {}
-    for expr in exprs:
-        text += printer.lines(expr)
+    for expr, own in zip(exprs, lines, strict=True):
+        text += own
         places[expr] = len(text)
     return "\n".join([*text, f"{RESULT} = {printer.names[program]}", ""]), places
 

@@ -10,9 +10,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import safetensors.numpy
-
 from tracr.datasets.outcomes import ProgramOutcome, remade
+from tracr.datasets.packed_weights import safetensors_of
 from tracr.datasets.records import Record
 from tracr.datasets.settings import Settings
 from tracr.version import __version__
@@ -55,8 +54,8 @@ def make_shard(task: ShardTask) -> Shard:
 def assembled(task: ShardTask, outcomes: Sequence[ProgramOutcome]) -> Shard:
     """The shard of programs whose outcomes are known."""
     pairs = list(zip(task.records, outcomes, strict=True))
-    weights = safetensors.numpy.save(
-        {f"{record.id}{name}": array for record, outcome in pairs for name, array in outcome.weights.items()}
+    weights = safetensors_of(
+        (f"{record.id}{prefix}", model) for record, outcome in pairs for prefix, model in outcome.weights.items()
     )
     head = {
         "format": FORMAT,

@@ -37,7 +37,7 @@ from tracr.ground_truth.data import (
 from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction
 from tracr.ir.schedule import PlacedHead, PlacedNeurons
-from tracr.runtime.forward import forward
+from tracr.runtime.forward import forward, pattern_of
 
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
@@ -293,8 +293,8 @@ class _Wiring:
         heads = self._positional_heads(parts)
         if not heads:
             return {}
-        patterns = self._patterns(max(layer for layer, _ in heads.values()))
-        found = {name: self._fixed(patterns[layer][:, head]) for name, (layer, head) in heads.items()}
+        patterns = self._patterns(set(heads.values()))
+        found = {name: self._fixed(patterns[place]) for name, place in heads.items()}
         return {name: attends for name, attends in found.items() if attends is not None}
 
     def _positional_heads(self, parts: list[_Part]) -> dict[str, tuple[int, int]]:
@@ -316,23 +316,21 @@ class _Wiring:
                 heads[part.node.id] = part.node.layer, part.node.head
         return heads
 
-    def _patterns(self, last: int) -> dict[int, Array]:
-        """The attention patterns [length, head, query, key] of each layer up to `last`, on one input of each length."""
-        model, vocabulary = self.model, self.model.vocabulary
+    def _patterns(self, heads: set[tuple[int, int]]) -> dict[tuple[int, int], Array]:
+        """The attention patterns [length, query, key] of some heads (layer, number), on one input of each length."""
+        vocabulary, parameters = self.model.vocabulary, self.model.cast(np.float32)
         lengths = range(vocabulary.shortest, vocabulary.longest + 1)
         ids = np.full((len(lengths), vocabulary.longest + 1), vocabulary.pad_id)
         ids[:, 0] = vocabulary.bos_id
         for row, length in enumerate(lengths):
             ids[row, 1 : length + 1] = 0
-        patterns: dict[int, Array] = {}
-
-        def keep(name: str, tensor: Array) -> None:
-            if name.endswith("hook_pattern"):
-                patterns[int(name.split(".")[1])] = tensor
-
+        causal = self.model.options.causal
         with np.errstate(invalid="ignore"):  # as in `model.forward`
-            forward(model.cast(np.float32), ids, np, causal=model.options.causal, hook=keep, stop=last + 1)
-        return patterns
+            before = {layer: forward(parameters, ids, np, causal=causal, stop=layer) for layer, _ in heads}
+            return {
+                (layer, head): pattern_of(parameters.layers[layer], head, before[layer], causal=causal)
+                for layer, head in heads
+            }
 
     def _fixed(self, patterns: Array) -> Attends | None:
         """The rule that patterns [length, query, key] follow, if every query attends to one key."""

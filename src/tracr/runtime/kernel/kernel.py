@@ -95,7 +95,7 @@ class Kernel:
     def codes(self, ids: Array) -> tuple[list[Array], bool]:
         """The codes [batch, position] of each output; and whether no logit is NaN."""
         kept, numbers = self._run(ids, self._kept, self._ends[-1])
-        parts = np.split(kept, self._ends[:-1], axis=-1)
+        parts = [kept] if len(self._ends) == 1 else np.split(kept, self._ends[:-1], axis=-1)
         return [output.codes_of(part) for output, part in zip(self._outputs, parts, strict=True)], numbers
 
     def _run(self, ids: Array, readings: Array, columns: int) -> tuple[Array, bool]:
