@@ -164,12 +164,21 @@ def _slots(kind: type[RASPExpr]) -> tuple[str, ...]:
 def _origin() -> str:
     """The line outside this package that builds the expression; empty if the command line builds it."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
-        if frame.f_globals["__name__"].startswith("tracr.cli."):
+    while frame.f_back is not None:
+        inside, command = _is_own(str(frame.f_globals.get("__name__")))
+        if command:
             return ""
+        if not inside:
+            break
         frame = frame.f_back
     file = frame.f_code.co_filename
     return "" if file.startswith("<") else f"{os.path.basename(file)}:{frame.f_lineno}"
+
+
+@functools.cache
+def _is_own(module: str) -> tuple[bool, bool]:
+    """Whether a module belongs to this package, and whether it belongs to the command line."""
+    return f"{module}.".startswith("tracr."), module.startswith("tracr.cli.")
 
 
 def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:
