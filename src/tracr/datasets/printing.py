@@ -72,9 +72,8 @@ def with_lines(program: SOp) -> tuple[str, SOp]:
     made: dict[RASPExpr, RASPExpr] = {expr: expr for expr in INPUTS}
     for expr in topological([program]):
         if expr not in made:
-            own = expr.reading(made)
             shared = isinstance(expr, Tokens | Indices | Length) and expr.annotations.explicit
-            made[expr] = own.written_at(tokens.origin if shared else f"{FILE}:{lines[expr]}")
+            made[expr] = expr.reading(made, tokens.origin if shared else f"{FILE}:{lines[expr]}")
     placed = made[program]
     assert isinstance(placed, SOp)
     return text, placed

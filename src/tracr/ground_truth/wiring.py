@@ -93,7 +93,10 @@ class _Wiring:
 
     def held(self, slot: int, time: int) -> Direction:
         """The direction that a slot holds after a sub-layer."""
-        return next(direction for direction in self.turns[slot] if direction.held(time))
+        turns = self.turns[slot]
+        if len(turns) == 1:
+            return turns[0]
+        return next(direction for direction in turns if direction.held(time))
 
     @cached_property
     def parts(self) -> list[_Part]:

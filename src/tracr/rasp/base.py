@@ -115,11 +115,11 @@ class RASPExpr(Computation):
         """A copy with this place as its origin."""
         return self._twin(origin=origin)
 
-    def reading(self, children: Mapping[RASPExpr, RASPExpr]) -> Self:
-        """A copy that reads other expressions: `children` maps each child to its replacement."""
+    def reading(self, children: Mapping[RASPExpr, RASPExpr], origin: str | None = None) -> Self:
+        """A copy that reads other expressions: `children` maps each child to its replacement. It may have an origin."""
         read = {slot: children[value] for slot, value in self.fields().items() if isinstance(value, RASPExpr)}
         now = tuple(children[child] for child in self.children)
-        return self._twin(**read, children=now, depth=_depth(now))
+        return self._twin(**read, children=now, depth=_depth(now), origin=self.origin if origin is None else origin)
 
     def _twin(self, **changed: object) -> Self:
         return expression_of(type(self), {**self.fields(), **changed})

@@ -189,14 +189,12 @@ class _Drawing(Pool):
         self.sizes = Sizes()
         self.evaluated: list[dict[RASPExpr, Any]] = [{} for _ in range(PROBES)]
 
-    def pick(self, fits: Callable[[PoolSOp], bool]) -> PoolSOp:
-        """An s-op to read that leaves room for its reader."""
-
-        def leaves_room(item: PoolSOp) -> bool:
-            size = self.sizes.of(item.sop)
-            return size.ops < self.most.ops and size.depth < self.most.depth
-
-        return super().pick(lambda item: fits(item) and leaves_room(item))
+    def keep(self, item: PoolSOp) -> None:
+        """Add an s-op to the pool; it can be read if it leaves room for its reader."""
+        self.items.append(item)
+        size = self.sizes.of(item.sop)
+        if size.ops < self.most.ops and size.depth < self.most.depth:
+            self.readable.append(item)
 
     def program(self, max_ops: int, inputs: Sequence[SOp]) -> SOp | None:
         """Draw up to `max_ops` s-ops and return the last; if none was drawn (rarely), an input or a constant.
@@ -207,7 +205,7 @@ class _Drawing(Pool):
             item = PoolSOp(sop, ValueKind.NUMBER, self.limits.max_seq_len, distinct=sop is indices)
             if sop is tokens:
                 item = PoolSOp(sop, kind_of(self.limits.vocab), len(self.limits.vocab), none=None in self.limits.vocab)
-            self.items.append(self.annotated(item) if self.chance(0.2) else item)
+            self.keep(self.annotated(item) if self.chance(0.2) else item)
         smallest = 0 in (max_ops, self.most.depth)
         if smallest or (self.chance(0.03) and self.least == ProgramSize(0, 0, 0)):
             return self.one_of([*self.items, self.constant()]).sop
@@ -223,7 +221,7 @@ class _Drawing(Pool):
             except NothingFitsError:
                 continue
             if _exceeds(self.most, self.sizes.of(item.sop)) and (self.chance(0.1) or self.varies(item)):
-                self.items.append(self.annotated(item))
+                self.keep(self.annotated(item))
                 steps -= 1
         return self.items[-1].sop
 
