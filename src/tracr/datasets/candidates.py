@@ -29,19 +29,20 @@ from tracr.rasp.traversal import topological
 
 __all__ = ["Candidate", "DrawTask", "draw"]
 
-CHUNK = 20  # candidates a worker draws at a time
+CHUNK = 20  # the most candidates a worker draws at a time
 LEVEL = 1  # the level whose tables give the meaning of a program
 
 
 @dataclass(frozen=True)
 class DrawTask:
-    """Some candidates to draw: `CHUNK` from `start` on; with settings, their models are made too."""
+    """Some candidates to draw: `count` from `start` on; with settings, their models are made too."""
 
     seed: int
     start: int
     controls: Controls
     bounds: ModelBounds | None = None
     settings: Settings | None = None
+    count: int = CHUNK
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def draw(task: DrawTask) -> list[Candidate]:
 
 def _drawn(task: DrawTask) -> list[Candidate]:
     """Each step is done for all candidates before the next one, which uses the processor's caches better."""
-    numbers = range(task.start, task.start + CHUNK)
+    numbers = range(task.start, task.start + task.count)
     drawn = [task.controls.program((task.seed, number)) for number in numbers]
     tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
     models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]

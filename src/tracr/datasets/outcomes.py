@@ -32,6 +32,7 @@ from tracr.saving.values_json import encode_value
 
 __all__ = ["ProgramOutcome", "compiled", "outcomes_of", "remade"]
 
+JSON = json.JSONEncoder(allow_nan=False, check_circular=False)
 T = TypeVar("T")
 Weights = dict[str, PackedWeights]
 Steps = Generator[None, None, T]
@@ -109,7 +110,7 @@ def _outcome(record: Record, made: CompiledModel | Exception, settings: Settings
             entry = yield from _entry(record, made, settings, weights)
         except Exception:
             entry, weights = {"status": "failed", "reason": traceback.format_exc()}, {}
-    return ProgramOutcome(json.dumps({**_origin(record), **entry}, allow_nan=False), weights)
+    return ProgramOutcome(JSON.encode({**_origin(record), **entry}), weights)
 
 
 def _origin(record: Record) -> dict[str, Any]:

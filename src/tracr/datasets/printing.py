@@ -84,11 +84,10 @@ def _printed(program: RASPExpr) -> tuple[str, dict[RASPExpr, int]]:
     exprs = [expr for expr in topological([program]) if expr not in INPUTS]
     imports, wanted = Imports(), [_variable(expr) for expr in exprs]
     while True:
-        imported = imports.names
-        names = dict(zip(exprs, unique_labels(wanted, {*imported, RESULT, *RESERVED}), strict=True))
+        names = dict(zip(exprs, unique_labels(wanted, {*imports.names, RESULT, *RESERVED}), strict=True))
         printer = _PythonPrinter({**INPUTS, **names}, imports)
         lines = [printer.lines(expr) for expr in exprs]
-        if imports.names == imported:  # else an expression may have the name of an import
+        if imports.names.isdisjoint(names.values()):  # else an expression has the name of an import
             break
     text, places = [*imports.lines(), ""], {}
     for expr, own in zip(exprs, lines, strict=True):

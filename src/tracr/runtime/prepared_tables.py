@@ -6,6 +6,7 @@ for them needs no special case.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -184,16 +185,17 @@ def _mean_table(program: Tables, node: InferredNode, op: Aggregation) -> MeanTab
     if source.maybe_none or not (op.default is None or is_number(op.default)):
         return None
     fractions = [fraction_of(number) for number in source.numbers.tolist()]
-    scale = int(np.lcm.reduce([min(f.denominator, 2 * LARGEST_SCALE) for f in fractions], dtype=object))
+    scale = math.lcm(*(min(f.denominator, 2 * LARGEST_SCALE) for f in fractions))
     if scale > LARGEST_SCALE:
         return None
-    lowest = min(fractions)
-    units = [int((fraction - lowest) * scale) for fraction in fractions]
+    multiples = [fraction.numerator * (scale // fraction.denominator) for fraction in fractions]
+    lowest = min(multiples)
+    units = [multiple - lowest for multiple in multiples]
     width = max(units) * longest + 1
     if width * (longest + 1) > MEAN_CELLS:
         return None
     counts = np.arange(longest + 1)[:, None]
-    sums = (np.arange(width) + counts * int(lowest * scale)) / scale
+    sums = (np.arange(width) + counts * lowest) / scale
     means = sums / np.maximum(counts, 1)
     means[0] = np.nan if op.default is None else float(op.default)
     return MeanTable(np.array([*units, 0.0]), snap(node.domain, means).ravel(), width)

@@ -60,9 +60,7 @@ def _in_integers(terms: list[Products], pairs: tuple[Codes, Codes]) -> tuple[Who
     return numerators // common, denominators // common
 
 
-def _one_by_one(
-    terms: list[Products], pairs: tuple[Codes, Codes], chosen: NDArray[np.bool_], sums: Floats
-) -> Floats:
+def _one_by_one(terms: list[Products], pairs: tuple[Codes, Codes], chosen: NDArray[np.bool_], sums: Floats) -> Floats:
     """The sums, with the chosen ones computed again with integers of any size, whose quotient Python rounds once."""
     (p, q), (r, s) = terms
     places = chosen.nonzero()[0].tolist()
