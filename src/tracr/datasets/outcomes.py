@@ -41,7 +41,7 @@ Steps = Generator[None, None, T]
 
 @dataclass(frozen=True, eq=False)
 class ProgramOutcome:
-    """The entry of a program in its shard, as JSON text without `id`; and the weights of its models.
+    """The entry of a program in its shard, as JSON text without its first bracket and `id`; and its models' weights.
 
     The names of the compiled model's weights begin with "." (".embed.W_E"), those of a realisation with
     "/rotated.0." ("/rotated.0.embed.W_E").
@@ -110,7 +110,7 @@ def _outcome(record: Record, made: CompiledModel | Exception, settings: Settings
             entry = yield from _entry(record, made, settings, weights)
         except Exception:
             entry, weights = {"status": "failed", "reason": traceback.format_exc()}, {}
-    return ProgramOutcome(JSON.encode({**_origin(record), **entry}), weights)
+    return ProgramOutcome(JSON.encode({**_origin(record), **entry})[1:], weights)
 
 
 def _origin(record: Record) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
     found = model.verify(settings.budget)
     if not found:
         return {"status": "wrong", "reason": str(found)}
-    entry = {
+    entry: dict[str, Any] = {
         "status": "compiled",
         "verification": {"inputs": found.inputs, "exhaustive": found.exhaustive, "errors": found.errors},
         "behaviour": behaviour(model.program, settings.budget).to_json(),

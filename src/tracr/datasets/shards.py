@@ -68,6 +68,8 @@ def assembled(task: ShardTask, outcomes: Sequence[ProgramOutcome]) -> Shard:
             "sha256": hashlib.sha256(weights).hexdigest(),
         },
     }
-    entries = ", ".join(f'{{"id": {record.id}, {outcome.entry[1:]}' for record, outcome in pairs)
-    sidecar = f'{json.dumps(head, allow_nan=False)[:-1]}, "programs": [{entries}]}}\n'
-    return Shard(task.number, weights, sidecar.encode(), len(pairs))
+    sidecar = [json.dumps(head, allow_nan=False)[:-1], ', "programs": [']
+    for number, (record, outcome) in enumerate(pairs):
+        sidecar += [', {"id": ' if number else '{"id": ', f"{record.id}, ", outcome.entry]
+    sidecar.append("]}\n")
+    return Shard(task.number, weights, "".join(sidecar).encode(), len(pairs))

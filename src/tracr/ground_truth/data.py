@@ -190,8 +190,7 @@ class GroundTruth(EdgeTruth):
             into = edge.input if edge.input in inputs[reader] else "in"
             groups.setdefault((target[edge.source], reader, into, edge.variable), []).append(edge)
         return tuple(
-            Edge(*key, *_merged_path(group, coarse[key[0]].output, inputs[key[1]][key[2]]))
-            for key, group in groups.items()
+            _merged_edge(key, group, coarse[key[0]].output, inputs[key[1]][key[2]]) for key, group in groups.items()
         )
 
     def show(self) -> str:
@@ -400,16 +399,14 @@ def _merged_node(name: str, group: list[ModelNode], granularity: Granularity) ->
     )
 
 
-def _merged_path(
-    group: list[Edge], output: HookPlace, place: HookPlace
-) -> tuple[tuple[int, ...], HookPlace, HookPlace, tuple[tuple[int, int], ...] | None, bool]:
-    """The slots, places and positions of edges that are merged, and whether all of them are cancelled."""
+def _merged_edge(key: tuple[str, str, str, str], group: list[Edge], output: HookPlace, place: HookPlace) -> Edge:
+    """One edge for a group of edges; the key is its source, target, input and variable."""
     first = group[0]
     if len(group) == 1:
-        return first.slots, output, place, first.positions, first.cancelled
+        return Edge(*key, first.slots, output, place, first.positions, first.cancelled)
     slots = tuple(sorted({slot for edge in group for slot in edge.slots}))
     positions = first.positions if len({edge.positions for edge in group}) == 1 else None
-    return slots, output, place, positions, all(edge.cancelled for edge in group)
+    return Edge(*key, slots, output, place, positions, all(edge.cancelled for edge in group))
 
 
 def _node_json(node: ModelNode) -> dict[str, Any]:

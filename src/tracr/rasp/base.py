@@ -165,7 +165,7 @@ def _origin() -> str:
     """The line outside this package that builds the expression; empty if the command line builds it."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
-        inside, command = _is_own(str(frame.f_globals.get("__name__")))
+        inside, command = _is_own(frame.f_globals.get("__name__"))
         if command:
             return ""
         if not inside:
@@ -176,9 +176,9 @@ def _origin() -> str:
 
 
 @functools.cache
-def _is_own(module: str) -> tuple[bool, bool]:
+def _is_own(module: str | None) -> tuple[bool, bool]:
     """Whether a module belongs to this package, and whether it belongs to the command line."""
-    return f"{module}.".startswith("tracr."), module.startswith("tracr.cli.")
+    return f"{module}.".startswith("tracr."), f"{module}".startswith("tracr.cli.")
 
 
 def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:
