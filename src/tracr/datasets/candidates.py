@@ -74,7 +74,11 @@ def _drawn(task: DrawTask) -> list[Candidate]:
     """Each step is done for all candidates before the next one, which uses the processor's caches better."""
     numbers = range(task.start, task.start + task.count)
     drawn = [task.controls.program((task.seed, number)) for number in numbers]
-    tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
+    printed = [with_lines(program) for program in drawn]
+    tables = [_inferred(task, placed) for _, placed in printed]
+    tabulated = [
+        _tabulated(task, number, *text, found) for number, text, found in zip(numbers, printed, tables, strict=True)
+    ]
     models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
     judged = [_judged(task, one, made) for one, made in zip(tabulated, models, strict=True)]
     if task.settings is None:
@@ -83,17 +87,25 @@ def _drawn(task: DrawTask) -> list[Candidate]:
     return [Candidate(record, None if made is None else next(found)) for record, made in judged]
 
 
-def _tabulated(task: DrawTask, number: int, program: SOp) -> _Tabulated | Record:
+def _inferred(task: DrawTask, program: SOp) -> tuple[TracedGraph, Inferred] | TracrError:
+    """The graph of a program and its tables, or why there are none."""
+    try:
+        traced = trace({"output": program})
+        return traced, infer(traced, task.controls.options(LEVEL))
+    except TracrError as error:
+        return error
+
+
+def _tabulated(
+    task: DrawTask, number: int, source: str, program: SOp, tables: tuple[TracedGraph, Inferred] | TracrError
+) -> _Tabulated | Record:
     """A program with its tables and its record, which has no number yet; only the record if it is refused."""
-    source, placed = with_lines(program)
     seed = task.seed, number
     record = Record(None, seed, task.controls, source, size_of(program), _kinds(program), None, bounds=task.bounds)
-    try:
-        traced = trace({"output": placed})
-        inferred = infer(traced, task.controls.options(LEVEL))
-        return _Tabulated(replace(record, meaning=meaning(inferred)), placed, traced, inferred)
-    except TracrError as error:
-        return replace(record, refused=Refusal.of(error))
+    if isinstance(tables, TracrError):
+        return replace(record, refused=Refusal.of(tables))
+    traced, inferred = tables
+    return _Tabulated(replace(record, meaning=meaning(inferred)), program, traced, inferred)
 
 
 def _made(task: DrawTask, one: _Tabulated) -> CompiledModel | Exception | None:

@@ -131,7 +131,9 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
     yield
     entry |= _description(model)
     weights["."] = PackedWeights.of(model.cast(np.float32))
+    yield
     if settings.truth:
+        _ = model.residual, model.explanations  # which the ground truth is made of
         yield
         truth = ground_truth_of(model)
         yield
