@@ -19,7 +19,7 @@ from tracr.rasp.functions import BinaryOperator, ConstantOperator, UnaryOperator
 from tracr.rasp.generate import random_inputs, random_program
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.random_functions import Steps, Sum, Table, ValueKind, When
-from tracr.rasp.size import Sizes, size_of
+from tracr.rasp.size import SharedSizes, size_of
 from tracr.rasp.traversal import topological
 from tracr.values import is_number
 
@@ -228,6 +228,6 @@ def test_sizes_of_programs_that_share_expressions() -> None:
     """Sizes that are computed together are those of each program alone, whatever was looked at before."""
     for seed in range(20):
         order = topological([random_program(seed, max_ops=9)])
-        sizes = Sizes()
+        sizes = SharedSizes()
         for expr in [*order[::2], *reversed(order)]:
             assert sizes.of(expr) == size_of(expr)

@@ -40,7 +40,7 @@ from tracr.rasp.functions import Comparison
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.random_functions import ValueKind, kind_of
 from tracr.rasp.random_pool import NUMBERS, Limits, NothingFitsError, Pool, PoolSelector, PoolSOp
-from tracr.rasp.size import ProgramSize, Sizes
+from tracr.rasp.size import ProgramSize, SharedSizes
 from tracr.rasp.traversal import topological
 from tracr.values import Value, short_repr
 
@@ -186,7 +186,7 @@ class _Drawing(Pool):
     ) -> None:
         super().__init__(rng, limits)
         self.least, self.most, self.printable = least, most, printable
-        self.sizes = Sizes()
+        self.sizes = SharedSizes()
         self.evaluated: list[dict[RASPExpr, Any]] = [{} for _ in range(PROBES)]
 
     def keep(self, item: PoolSOp) -> None:

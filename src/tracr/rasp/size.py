@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tracr.rasp.expressions import Full, Indices, Length, RASPExpr, Select, Selector, Tokens
 from tracr.rasp.traversal import topological
 
-__all__ = ["ProgramSize", "Sizes", "size_of"]
+__all__ = ["ProgramSize", "SharedSizes", "size_of"]
 
 FREE = (Tokens, Indices, Length, Full)  # inputs and constants need no computation
 
@@ -43,11 +43,11 @@ def size_of(program: RASPExpr) -> ProgramSize:
     return ProgramSize(ops, depth[program], selectors)
 
 
-class Sizes:
+class SharedSizes:
     """The sizes of small programs that share expressions; each expression is looked at once.
 
     >>> from tracr.rasp import rasp
-    >>> sizes = Sizes()
+    >>> sizes = SharedSizes()
     >>> all(sizes.of(program) == size_of(program) for program in (rasp.tokens == "a", rasp.length + 1))
     True
     """
