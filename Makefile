@@ -7,7 +7,7 @@ VENV := .venv
 # What an installation is made from, besides Python files.
 KERNEL := src/tracr/runtime/kernel/c
 INSTALLED := pyproject.toml setup.py $(wildcard $(KERNEL)/*)
-# transformers and torch, and not tracr: what checkpoints must load with.
+# transformers and torch of .venv, and not tracr: what checkpoints must load with.
 BARE := .venv-bare
 # auto-circuit, and the original Tracr it needs, with tracr installed over that: what converters must load.
 COMPARE := .venv-compare
@@ -77,13 +77,16 @@ slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
 hunt: $(VENV)/.installed-slow
 	TRACR_RANDOM=1 TRACR_LONG=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m hypothesis tests
 
-# The tests against the built wheel, installed in an environment of its own: what users get, not the source tree. Faults
-# of packaging show without random programs and without tests of the repository, which `make test` has run.
-# Before them, each wheel in an environment without a C compiler and a network: sizes, imports, the same answers.
+# The built wheels: each in an environment without a C compiler and a network (sizes, imports, the same answers), and file
+# by file against the source tree, which `make test` has tested. Then, on the installed wheel with the kernel, the tests
+# of what an installation can break: imports, data files, commands, processes, saved and pickled models.
+INSTALLED_TESTS := $(addprefix tests/,cli learn playground runtime saving viz/explorer zoo test_demo.py test_import.py \
+	test_installation.py test_pickling.py test_tiny.py)
 test-wheel: wheels
 	$(WHEEL)/bin/python tools/artefacts.py test dist
 	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*-abi3-*.whl)[dev]"
-	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not hypothesis and not repository" tests
+	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not hypothesis and not repository" \
+		$(INSTALLED_TESTS)
 
 # The files of a release, in dist: source distribution, wheel of this platform, wheel of all platforms.
 wheels:
@@ -134,7 +137,7 @@ bundle: web/node_modules/.installed
 browser: $(VENV)/.installed-dev web/node_modules/.installed
 	@$(call packages,chromium)
 	cd web && npm run -s test && npm run -s check
-	$(BIN)/python -m pytest -q tests/viz tests/playground/test_page.py
+	$(BIN)/python -m pytest -q -n 2 tests/viz/explorer tests/playground/test_page.py
 	$(BIN)/python web/browser/fixtures.py build/explorer
 	$(BIN)/python web/browser/report_fixtures.py build/explorer
 	cd web && TRACR_PYTHON=$(abspath $(BIN)/python) npm run -s browser
@@ -187,17 +190,18 @@ $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lab,lens,onnx,opt,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
-$(BARE)/.installed:
-	$(PYTHON) -m venv --clear $(BARE)
-	$(BARE)/bin/python -m pip install -q torch==2.13.0
-	$(BARE)/bin/python -m pip install -q 'transformers>=4.53'
+# An environment that has the packages of .venv, but not tracr: that one is there by a .pth file, and those of a folder
+# that is itself named in a .pth file are not read.
+sharing = $(BIN)/python -m venv --clear $(1) && $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+	"$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+
+$(BARE)/.installed: $(VENV)/.installed-slow
+	$(call sharing,$(BARE))
 	touch $@
 
-# It takes torch and the like from .venv; what differs there is its own: HookedTransformer ended with TransformerLens 3.
+# What differs here is its own: HookedTransformer ended with TransformerLens 3.
 $(COMPARE)/.others: $(VENV)/.installed-slow
-	$(BIN)/python -m venv --clear $(COMPARE)
-	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
-		"$$($(COMPARE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+	$(call sharing,$(COMPARE))
 	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps \
 		auto-circuit==1.0.1 tracr-pypi==1.0.0 transformer-lens==3.9.0 better-abc==0.0.3 ordered-set==4.1.0
 	touch $@
