@@ -71,7 +71,7 @@ tiny: $(VENV)/.installed-dev
 # checkpoints in an environment without tracr, and another project's converter in an environment with both Tracrs.
 # With TRACR_LONG=1 an hour: more programs, and whole grids of which this runs a part.
 slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow --durations=40 --durations-min=10 tests
 
 # Other random examples on every run, and more of them: what Hypothesis finds, it prints with how to run it again.
 hunt: $(VENV)/.installed-slow
