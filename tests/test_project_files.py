@@ -106,10 +106,11 @@ def test_one_version() -> None:
 
 
 def test_no_address_is_invented() -> None:
-    """Metadata have no addresses until the project has one."""
-    urls = PROJECT["project"].get("urls", {})
+    """Until the project has an address of its own, its metadata name the papers only, and no release is ready."""
+    urls = PROJECT["project"]["urls"]
     assert "example" not in str(urls)
-    if not urls:
+    if "Source" not in urls:
+        assert all(address.startswith("https://arxiv.org/abs/") for address in urls.values())
         release = tool("release")
         with pytest.raises(release.NotReadyError, match="no public address yet"):
             release.check_addresses()
