@@ -24,6 +24,8 @@ $(shell $(BARE)/bin/python -c '' 2>/dev/null || rm -f $(BARE)/.installed)
 $(shell $(COMPARE)/bin/python -c '' 2>/dev/null || rm -f $(COMPARE)/.installed $(COMPARE)/.others)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Python compiles what is imported; most of what is installed never is.
+PIP := pip install -q --no-compile
 # Test processes run side by side: one BLAS thread each.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
@@ -84,7 +86,7 @@ INSTALLED_TESTS := $(addprefix tests/,cli learn playground runtime saving viz/ex
 	test_installation.py test_pickling.py test_tiny.py)
 test-wheel: wheels
 	$(WHEEL)/bin/python tools/artefacts.py test dist
-	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*-abi3-*.whl)[dev]"
+	$(WHEEL)/bin/python -m $(PIP) "$$(ls dist/tracr-*-abi3-*.whl)[dev]"
 	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not hypothesis and not repository" \
 		$(INSTALLED_TESTS)
 
@@ -92,17 +94,17 @@ test-wheel: wheels
 wheels:
 	rm -rf dist build/lib* build/bdist* $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
-	$(WHEEL)/bin/python -m pip install -q 'build>=1.2'
+	$(WHEEL)/bin/python -m $(PIP) 'build>=1.2'
 	$(WHEEL)/bin/python tools/artefacts.py build dist
 
 # The share of the lines of src that the normal tier runs, in build/coverage.txt; processes that tests start count too.
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q 'coverage>=7.10'
+	$(BIN)/python -m $(PIP) 'coverage>=7.10'
 	$(BIN)/python tools/coverage_report.py build/coverage.txt
 
 # Everything a release needs, checked in turn; it stops before the upload (tools/release.py --list).
 release-check: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q 'build>=1.2' 'twine>=6'
+	$(BIN)/python -m $(PIP) 'build>=1.2' 'twine>=6'
 	$(BIN)/python tools/release.py
 
 # The C kernel: no warnings, headers that can be read alone, and its tests and broken networks under sanitizers.
@@ -138,8 +140,8 @@ browser: $(VENV)/.installed-dev web/node_modules/.installed
 	@$(call packages,chromium)
 	cd web && npm run -s test && npm run -s check
 	$(BIN)/python -m pytest -q -n 2 tests/viz/explorer tests/playground/test_page.py
-	$(BIN)/python web/browser/fixtures.py build/explorer
-	$(BIN)/python web/browser/report_fixtures.py build/explorer
+	$(BIN)/python web/browser/fixtures.py build/explorer & $(BIN)/python web/browser/report_fixtures.py build/explorer \
+		&& wait $$!
 	cd web && TRACR_PYTHON=$(abspath $(BIN)/python) npm run -s browser
 
 # The documentation site, with all its links checked: build/site/index.html (docs/site.md). A folder may hold several
@@ -173,21 +175,21 @@ $(BIN)/python:
 	$(PYTHON) -m venv --clear $(VENV)
 
 $(VENV)/.installed: $(INSTALLED) | $(BIN)/python
-	$(BIN)/python -m pip install -q -e .
+	$(BIN)/python -m $(PIP) -e .
 	touch $@
 
 $(VENV)/.installed-dev: $(INSTALLED) | $(BIN)/python
-	$(BIN)/python -m pip install -q -e '.[dev]'
+	$(BIN)/python -m $(PIP) -e '.[dev]'
 	touch $(VENV)/.installed $@
 
 $(VENV)/.installed-docs: $(INSTALLED) | $(BIN)/python
-	$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/python -m $(PIP) -e '.[docs]'
 	touch $(VENV)/.installed $@
 
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lab,lens,onnx,opt,sweep,torch]' nnsight
+	$(BIN)/python -m $(PIP) torch==2.13.0
+	$(BIN)/python -m $(PIP) -e '.[dev,hf,jax,lab,lens,onnx,opt,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 # An environment that has the packages of .venv, but not tracr: that one is there by a .pth file, and those of a folder
@@ -202,13 +204,13 @@ $(BARE)/.installed: $(VENV)/.installed-slow
 # What differs here is its own: HookedTransformer ended with TransformerLens 3.
 $(COMPARE)/.others: $(VENV)/.installed-slow
 	$(call sharing,$(COMPARE))
-	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps \
+	$(COMPARE)/bin/python -m $(PIP) --ignore-installed --no-deps \
 		auto-circuit==1.0.1 tracr-pypi==1.0.0 transformer-lens==3.9.0 better-abc==0.0.3 ordered-set==4.1.0
 	touch $@
 
 $(COMPARE)/.installed: $(COMPARE)/.others $(INSTALLED) $(SOURCES)
 	rm -rf build/lib* build/bdist*
-	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps .
+	$(COMPARE)/bin/python -m $(PIP) --ignore-installed --no-deps .
 	touch $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json
