@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import tracr
+from tracr.extras import EXTRAS
 
 yaml = pytest.importorskip("yaml")
 
@@ -103,6 +104,17 @@ def test_one_version() -> None:
     assert read(ROOT / "CITATION.cff")["version"] == tracr.__version__
     sections = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sections[:2] == ["Unreleased", tracr.__version__]
+
+
+def test_every_optional_library_has_its_extra() -> None:
+    """As errors name them: those of pyproject.toml, apart from the tools of developers."""
+    distributions = {"sklearn": "scikit-learn", "transformer_lens": "transformer-lens"}
+    extras = PROJECT["project"]["optional-dependencies"]
+    needed = {extra: {re.split("[>=<]", one)[0] for one in extras[extra]} for extra in extras}
+    for library, extra in EXTRAS.items():
+        assert distributions.get(library, library) in needed[extra], library
+    known = {distributions.get(library, library) for library in EXTRAS}
+    assert {one for extra in needed.keys() - {"dev", "docs", "release"} for one in needed[extra]} == known
 
 
 def test_no_address_is_invented() -> None:
