@@ -13,12 +13,11 @@ import pytest
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the further cases of each test."""
-    most, seen, left_out = int(os.environ["TRACR_CASES"]), Counter[str](), []
+    most, seen = int(os.environ["TRACR_CASES"]), Counter[str]()
+    kept, left_out = [], []
     for item in items:
         test = item.nodeid.partition("[")[0]
         seen[test] += 1
-        if seen[test] > most:
-            left_out.append(item)
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        (kept if seen[test] <= most else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept

@@ -111,12 +111,13 @@ def test_names_that_users_of_other_benchmarks_guess(guessed: str, name: str) -> 
         ("majority", "did you mean is_majority or majority_of_two"),
         ("3", "InterpBench's case 3 is frac_prevs here"),
         ("case_18", "InterpBench's case 18 is not in the zoo; similar: frequency_class"),
-        ("case_11", "benchmarks/third_party runs all of them from a checkout"),
+        ("case_11", "benchmarks/third_party runs its cases from a checkout"),
         ("token_frequency_classifier", "did you mean frequency_class"),
         ("trend_analysis", "did you mean trend"),
         ("ioi_next_token", "did you mean indirect_object"),
         ("compute_word_lengths", "did you mean word_length"),
         ("zzz", "zoo.names\\(\\) list all"),
+        (f"case_{'9' * 5000}", "zoo.names\\(\\) list all"),
     ],
 )
 def test_names_that_are_only_similar_are_refused(guessed: str, hint: str) -> None:

@@ -80,8 +80,8 @@ SIMILAR_WORDS = {
     "classifier": "frequency_class",
     "decreasing": "sort_descending",
     "gender": "agree_with_first_noun",
-    "gt": "greater_than_first",
     "grokking": "add_mod",
+    "gt": "greater_than_first",
     "increasing": "sorted_so_far",
     "ioi": "indirect_object",
     "n_gram": "bigram_count",
@@ -91,7 +91,7 @@ SIMILAR_WORDS = {
 }
 """Words that suggest a program which does not have them in its name or description."""
 
-CASE = re.compile(r"(?:interpbench_?)?(?:case_?)?0*(\d+)")
+CASE = re.compile(r"(?:interpbench_?)?(?:case_?)?0*(\d{1,4})")
 PREFIX = re.compile(r"^(?:make|rasp|tracr|check|compute|get)_")  # of functions in other collections
 COMMON = frozenset(
     {"all", "and", "count", "each", "first", "for", "has", "input", "last", "not", "the", "this", "token"}
@@ -160,7 +160,7 @@ def _of_interpbench(number: int) -> str:
     if number in SIMILAR_CASES:
         return f"InterpBench's case {number} is not in the zoo; similar: {' and '.join(SIMILAR_CASES[number])}"
     return (
-        f"InterpBench's case {number} is not in the zoo: benchmarks/third_party runs all of them from a checkout, "
+        f"InterpBench's case {number} is not in the zoo: benchmarks/third_party runs its cases from a checkout, "
         "`tracr zoo` lists the programs here"
     )
 
