@@ -14,7 +14,8 @@ import pytest
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the further cases of each test."""
     most, seen = int(os.environ["TRACR_CASES"]), Counter[str]()
-    kept, left_out = [], []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         test = item.nodeid.partition("[")[0]
         seen[test] += 1
