@@ -30,7 +30,7 @@ def measured(tests: list[str], cases: int | None) -> dict[str, tuple[int, int]]:
     plugin = [] if cases is None else ["-p", "few_cases"]
     path = os.pathsep.join([str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])])
     variables = {**os.environ, "PYTHONPATH": path, "TRACR_CASES": str(cases)}
-    run = ["coverage", "run", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *plugin]
+    run = ["coverage", "run", "-m", "pytest", "-q", *plugin]  # not xdist: it may end its processes unsaved
     for words in ([*run, *tests], ["coverage", "combine", "-q"]):
         subprocess.run([sys.executable, "-m", *words], cwd=ROOT, check=True, env=variables)
     return shares()
@@ -39,7 +39,8 @@ def measured(tests: list[str], cases: int | None) -> dict[str, tuple[int, int]]:
 def shares() -> dict[str, tuple[int, int]]:
     """The combined data of all processes, by package."""
     table = DATA / "coverage.json"
-    subprocess.run([sys.executable, "-m", "coverage", "json", "-q", "-o", str(table)], cwd=ROOT, check=True)
+    command = [sys.executable, "-m", "coverage", "json", "-q", "-o", str(table)]
+    subprocess.run([*command, f"--include={ROOT}/src/*"], cwd=ROOT, check=True)  # not the copies that tests make
     found: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for name, file in json.loads(table.read_text())["files"].items():
         parts = Path(name).parts
