@@ -1,12 +1,14 @@
 """Trains twins of many programs of the zoo: how many seeds are admitted, how long it takes, which ones fail and why.
 
     python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--jobs 4] [--seconds 540]
+    python benchmarks/twins.py -o results/ --score          # edge patching of the admitted twins that have none
     python benchmarks/twins.py -o docs/natural --table      # the table of the page, from results.json
 
 The twins of one program train together; with `--jobs` several programs train at the same time, each in a process of its
-own. A finished program is skipped, a stopped one continues from its checkpoint. `results.json` holds a row for each
-program and seed. Admitted twins have the AUROC of exact edge patching, edges needed alone against inert ones
-(`tracr.natural.edge_auroc`). Meant for a GPU; small programs also train on a CPU.
+own. A finished program is skipped, a stopped one continues from its checkpoint. Twins are saved when they are admitted;
+`results.json` holds a row for each program and seed. With `--score`, also on another machine, the rows of admitted
+twins get the AUROC of exact edge patching, edges needed alone against inert ones (`tracr.natural.edge_auroc`). Meant
+for a GPU; small programs also train on a CPU.
 
 On one H200, compiling takes longer than training: ten jobs at a time, the programs sharing a compilation cache
 (JAX_COMPILATION_CACHE_DIR), without Triton's products (XLA_FLAGS=--xla_gpu_enable_triton_gemm=false), and under
@@ -24,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracr import natural, zoo
+from tracr import load, natural, zoo
 from tracr.natural.cases import case_of
 
 if TYPE_CHECKING:
@@ -85,12 +87,26 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--jobs", type=int, default=1, help="how many programs train at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
+    parser.add_argument("--each-seconds", type=float, default=float("inf"), help="train a program no longer than this")
+    parser.add_argument("--score", action="store_true", help="only patch the edges of saved twins without a score")
     parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
     given = parser.parse_args()
     if given.table:
         print(table(json.loads((given.out / "results.json").read_text())))
         return
     (given.out / "rows").mkdir(parents=True, exist_ok=True)
+    if given.score:
+        for file in sorted((given.out / "rows").glob("*.json")):
+            write(file, scored(given.out, json.loads(file.read_text())))
+    else:
+        train_all(given)
+    known = [*LIBRARY, *OTHERS]
+    files = sorted((given.out / "rows").glob("*.json"), key=lambda file: known.index(file.stem))
+    write(given.out / "results.json", [row for file in files for row in json.loads(file.read_text())])
+
+
+def train_all(given: argparse.Namespace) -> None:
+    """Train the programs that have no rows yet."""
     began = time.time()
 
     def one(name: str) -> None:
@@ -99,15 +115,13 @@ def main() -> None:
         if given.jobs == 1:
             write(row_file(given.out, name), train(name, given))
         else:
-            settings = [f"--{option}={getattr(given, option)}" for option in ("seeds", "steps", "batch")]
+            options = ("seeds", "steps", "batch", "each_seconds")
+            settings = [f"--{option.replace('_', '-')}={getattr(given, option)}" for option in options]
             subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", name, *settings], check=False)
 
     names = given.programs.split(",")
     with ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(one, names))
-    known = [*LIBRARY, *OTHERS]
-    files = sorted((given.out / "rows").glob("*.json"), key=lambda file: known.index(file.stem))
-    write(given.out / "results.json", [row for file in files for row in json.loads(file.read_text())])
 
 
 def row_file(out: Path, name: str) -> Path:
@@ -132,6 +146,9 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     def show(progress: natural.Progress) -> None:
         worst = " ".join(f"{one:.3f}" for one in progress.worst)
         print(f"{name} {progress.done:6d} {time.time() - began:5.0f} s  worst {worst}  {progress.admitted}", flush=True)
+        for twin in progress.twins:
+            if not (folder := given.out / f"{name}-{twin.seed}").exists():
+                twin.save(folder)
 
     made = natural.twins(
         model,
@@ -139,13 +156,13 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         steps=given.steps,
         batch=given.batch,
         checkpoint=given.out / f"{name}.training",
+        seconds=given.each_seconds,
         progress=show,
     )
     for twin in made:
-        twin.save(given.out / f"{name}-{twin.seed}")
+        if not (folder := given.out / f"{name}-{twin.seed}").exists():
+            twin.save(folder)
         print(twin, f"{time.time() - began:.0f} s", flush=True)
-    admitted = [twin for twin in made if twin.admitted]
-    scores = {twin.seed: separated(one) for twin, one in zip(admitted, natural.edge_aurocs(admitted), strict=True)}
     seconds, device = round(time.time() - began, 1), jax.devices()[0].device_kind
     return [
         {
@@ -165,10 +182,17 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
             "missed": [str(site) for site in twin.admission.missed[:10]],
             "missed_sites": len(twin.admission.missed),
             "device": device,
-            **scores.get(twin.seed, {}),
         }
         for twin in made
     ]
+
+
+def scored(out: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of one program, with edge patching of its admitted twins."""
+    for row in rows:
+        if row["admitted"] and "auroc" not in row:
+            row.update(separated(natural.edge_auroc(load(out / f"{row['program']}-{row['seed']}"))))
+    return rows
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -181,7 +205,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         after = " to ".join(f"{step:,}" for step in dict.fromkeys([*steps[:1], *steps[-1:]]))
         missed = " ".join(str(row["seed"]) for row in seeds if not row["admitted"])
         if missed:
-            after += f"{'; ' * bool(after)}{missed} not after {first['most_steps']:,}"
+            last = max(row["steps"] for row in seeds if not row["admitted"])
+            after += f"{'; ' * bool(after)}{missed} not after {last:,}"
         cells = [f"{name}{', causal' * first['causal']}", f"{first['tokens']}, {first['length']}", first["layers"]]
         cells += [first["sites"], first["batch"], f"{len(seeds) - len(missed.split())} of {len(seeds)}", after]
         lines.append([*map(str, cells), f"{first['seconds']:.0f}"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +34,33 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "twin", "twins"]
 
 Array = NDArray[Any]
-TRAINED, CHECKED, HELD_OUT = 16_000, 300, 3_000  # lessons of each kind for each site of the teacher
-MOST_TRAINED = 1_000_000  # lessons of each kind for all sites of the teacher
-IDLE = 2_000  # lessons for each site that the teacher does not have
+HELD_OUT, IDLE = 3_000, 2_000  # lessons for admission: of each kind for each site of the teacher; for other sites
+MANY_TRIES = 2**18  # the most interventions drawn for each site, for admission
 NEARLY = 0.01  # admission is measured when the error rate of every site is below this
-TRIES, MANY_TRIES = 2**17, 2**18  # the most interventions drawn for each site
+TRIES = 2**17  # the most interventions drawn for each site where none of them changes the answer
+
+
+@dataclass(frozen=True)
+class BankSizes:
+    """The sizes of the banks for training and for checks: for each site, lessons of each kind.
+
+    Where few interventions change the answer or are defined, a small bank is learnt by heart: the twin then errs on
+    held-out interventions however long it is trained.
+    """
+
+    trained: int
+    most_trained: int
+    """Lessons of each kind for all sites of the teacher."""
+    idle: int
+    """Lessons for each site that the teacher does not have."""
+    checked: int
+    tries: int
+    """The most interventions drawn for each site."""
+
+
+LARGE = BankSizes(trained=48_000, most_trained=3_000_000, idle=4_000, checked=900, tries=2**20)
+SIZES = {"cpu": BankSizes(trained=16_000, most_trained=1_000_000, idle=2_000, checked=300, tries=2**17)}
+"""The sizes by device; a CPU would take long to draw large banks."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +74,8 @@ class Progress:
     """For each seed, the lowest agreement of a node or edge on the lessons that training is checked on."""
     admitted: tuple[int, ...]
     """The indices of the admitted seeds."""
+    twins: tuple[TwinModel, ...] = ()
+    """The admitted twins."""
 
 
 def twin(model: CompiledModel, *, seed: int = 0, **settings: Any) -> TwinModel:
@@ -71,6 +97,7 @@ def twins(
     start: str = "random",
     data: Sequence[Sequence[Any]] | None = None,
     checkpoint: str | Path | None = None,
+    seconds: float = math.inf,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[TwinModel]:
     """Twins of a compiled model, one for each seed, trained together until all are admitted or `steps` are done.
@@ -88,10 +115,12 @@ def twins(
         start: "random", or "compiled": the compiled weights rotated into the width, which must have room for them.
         data: the inputs to train on; by default all inputs of the model, or many random ones.
         checkpoint: a folder for the state of training; a killed run continues from there.
+        seconds: training stops after the round in which this time has passed; with `checkpoint`, it can be continued.
         progress: called after every round of training.
 
     Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
+    end = time.monotonic() + seconds
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
     recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), _checked(seeds)
     check_start(start, model, architecture)
@@ -99,7 +128,7 @@ def twins(
     school = School.of(model, architecture, data)
     trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, recipe)
     state = trainer.begin(start_of(start, model, architecture, school.inputs, seeds, school.sizes))
-    return _trained(school, trainer, state if kept is None else kept.read(state), seeds, kept, progress)
+    return _trained(school, trainer, state if kept is None else kept.read(state), seeds, kept, progress, end)
 
 
 def _checked(seeds: Sequence[int]) -> list[int]:
@@ -119,15 +148,16 @@ def _trained(
     seeds: Sequence[int],
     kept: Checkpoint | None,
     progress: Callable[[Progress], None] | None,
+    end: float = math.inf,
 ) -> list[TwinModel]:
-    """The twins after training: in rounds, until all are admitted or all steps are done.
+    """The twins after training: in rounds, until all are admitted, all steps are done, or the time `end` has come.
 
     A twin keeps the weights with which it was admitted. A state is written after its admissions, so that a run killed
     at any moment continues with the admissions of the last round written.
     """
     keys, steps = jax.vmap(jax.random.key)(np.array(seeds)), trainer.recipe.steps
     found = {place: school.twin(state, place, seeds[place]) for place in np.flatnonzero(state.admitted_after).tolist()}
-    while state.done < steps and len(found) < len(seeds):
+    while state.done < steps and len(found) < len(seeds) and time.monotonic() < end:
         state, losses = trainer.train(state, keys)
         missed = school.missed(state.weights)
         state = trainer.weighed(state, missed)
@@ -138,7 +168,9 @@ def _trained(
             kept.write(state)
         if progress is not None:
             worst = (1 - missed.max(axis=1)).tolist()
-            progress(Progress(state.done, steps, tuple(losses.tolist()), tuple(worst), tuple(sorted(found))))
+            places = tuple(sorted(found))
+            made = tuple(found[place] for place in places)
+            progress(Progress(state.done, steps, tuple(losses.tolist()), tuple(worst), places, made))
     return [found.get(place) or school.twin(state, place, seed) for place, seed in enumerate(seeds)]
 
 
@@ -163,10 +195,12 @@ class School:
         """The school of a model."""
         sites, inputs = architecture.sites, inputs_of(model, data)
         teacher = teacher_of(model, sites, inputs)
-        each = min(TRAINED, MOST_TRAINED // max(1, int(teacher.wired.sum())))
-        lessons = draw_bank(teacher, inputs, sites, each=each, idle=IDLE, tries=TRIES, seed=0)
-        checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED // 3, tries=TRIES, seed=1)
-        held_out = draw_bank(teacher, inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
+        size = SIZES.get(jax.default_backend(), LARGE)
+        each = min(size.trained, size.most_trained // max(1, int(teacher.wired.sum())))
+        draw = partial(draw_bank, teacher, inputs, sites)
+        lessons = draw(each=each, idle=size.idle, tries=size.tries, futile=TRIES, seed=0)
+        checks = draw(each=size.checked, idle=size.checked // 3, tries=size.tries, futile=TRIES, seed=1)
+        held_out = draw(each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
         network = network_of(model, architecture)
         return School(model, architecture, inputs, teacher, network, lessons, checks, held_out)
 
