@@ -111,6 +111,19 @@ def test_runs_killed_at_any_moment_end_the_same(plan: tuple[set[int], ...], tmp_
         assert ended(school, kept) == whole, "a run that had ended"
 
 
+def test_runs_stopped_by_time_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run ends after the round in which its time has passed; until then it shows the admitted twins."""
+    school, kept = PlannedSchool((frozenset({2}), frozenset({4}))), Checkpoint(tmp_path, "settings")
+    clock = iter(range(100))
+    monkeypatch.setattr(distilling.time, "monotonic", lambda: next(clock))
+    shown: list[Any] = []
+    made = distilling._trained(school, school, start(2), range(2), kept, shown.append, end=3)
+    assert [(one.admitted, one.steps) for one in made] == [(True, 2 * ROUND), (False, 3 * ROUND)]
+    assert [one.admitted for one in shown] == [(), (0,), (0,)]
+    assert [[twin.seed for twin in one.twins] for one in shown] == [[], [0], [0]]
+    assert ended(school, kept) == ended(school, None)
+
+
 SCRIPT = """
 import sys, tracr
 from tracr import natural
