@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--jobs", type=int, default=1, help="how many programs train at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
-    parser.add_argument("--each-seconds", type=float, default=float("inf"), help="train a program no longer than this")
+    parser.add_argument("--each-seconds", type=float, help="train a program no longer than this")
     parser.add_argument("--score", action="store_true", help="only patch the edges of saved twins without a score")
     parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
     given = parser.parse_args()
@@ -115,8 +115,8 @@ def train_all(given: argparse.Namespace) -> None:
         if given.jobs == 1:
             write(row_file(given.out, name), train(name, given))
         else:
-            options = ("seeds", "steps", "batch", "each_seconds")
-            settings = [f"--{option.replace('_', '-')}={getattr(given, option)}" for option in options]
+            settings = [f"--{option}={getattr(given, option)}" for option in ("seeds", "steps", "batch")]
+            settings += [f"--each-seconds={given.each_seconds}"] * (given.each_seconds is not None)
             subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", name, *settings], check=False)
 
     names = given.programs.split(",")

@@ -275,6 +275,11 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"width": 16}, "the teacher has 2 heads"),
         ({"activation": "tanh"}, "no activation"),
         ({"d_mlp": 0}, "positive integer"),
+        ({"steps": 0}, "steps"),
+        ({"batch": 0.5}, "batch"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": -1}, "seed"),
+        ({"seconds": -1}, "seconds"),
     ):
         with pytest.raises(TracrError, match=message):
             natural.twin(model, **settings)

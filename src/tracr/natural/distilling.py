@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.arguments import as_list, number, whole
 from tracr.errors import TracrError
 from tracr.ir.parameters import Parameters
 from tracr.natural.admission import Admission, admission_of
@@ -97,7 +98,7 @@ def twins(
     start: str = "random",
     data: Sequence[Sequence[Any]] | None = None,
     checkpoint: str | Path | None = None,
-    seconds: float = math.inf,
+    seconds: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[TwinModel]:
     """Twins of a compiled model, one for each seed, trained together until all are admitted or `steps` are done.
@@ -115,12 +116,13 @@ def twins(
         start: "random", or "compiled": the compiled weights rotated into the width, which must have room for them.
         data: the inputs to train on; by default all inputs of the model, or many random ones.
         checkpoint: a folder for the state of training; a killed run continues from there.
-        seconds: training stops after the round in which this time has passed; with `checkpoint`, it can be continued.
+        seconds: if given, training stops after the round in which this time has passed; a checkpoint can be continued.
         progress: called after every round of training.
 
     Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
-    end = time.monotonic() + seconds
+    end = math.inf if seconds is None else time.monotonic() + number("seconds", seconds, above=0)
+    steps, batch = whole("steps", steps, 1), whole("batch", batch, 1)
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
     recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), _checked(seeds)
     check_start(start, model, architecture)
@@ -133,11 +135,9 @@ def twins(
 
 def _checked(seeds: Sequence[int]) -> list[int]:
     """The seeds, or an error if there is none or a negative one."""
-    found = [int(seed) for seed in seeds]
+    found = [whole("seed", seed) for seed in as_list("seeds", seeds)]
     if not found:
         raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
-    if min(found) < 0:
-        raise TracrError(f"{min(found)} is no seed", hint="seeds are 0, 1, 2, ...")
     return found
 
 
