@@ -26,8 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracr import load, natural, zoo
+from tracr import natural, zoo
 from tracr.natural.cases import case_of
+from tracr.natural.saving import load
 
 if TYPE_CHECKING:
     from tracr.natural.edge_patching import EdgeSeparation

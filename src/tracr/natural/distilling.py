@@ -50,17 +50,24 @@ class BankSizes:
     """
 
     trained: int
-    most_trained: int
-    """Lessons of each kind for all sites of the teacher."""
     idle: int
     """Lessons for each site that the teacher does not have."""
+    most_trained: int
+    """Lessons of one kind for all sites of the teacher, and half of those for all other sites."""
     checked: int
     tries: int
     """The most interventions drawn for each site."""
 
+    def each(self, wired: Array) -> dict[str, int]:
+        """The lessons for each site in the bank for training, given which sites the teacher has."""
+        return {
+            "each": min(self.trained, self.most_trained // max(1, int(wired.sum()))),
+            "idle": min(self.idle, 2 * self.most_trained // max(1, int((~wired).sum()))),
+        }
 
-LARGE = BankSizes(trained=48_000, most_trained=3_000_000, idle=4_000, checked=900, tries=2**20)
-SIZES = {"cpu": BankSizes(trained=16_000, most_trained=1_000_000, idle=2_000, checked=300, tries=2**17)}
+
+LARGE = BankSizes(trained=48_000, idle=4_000, most_trained=3_000_000, checked=900, tries=2**20)
+SIZES = {"cpu": BankSizes(trained=16_000, idle=2_000, most_trained=1_000_000, checked=300, tries=2**17)}
 """The sizes by device; a CPU would take long to draw large banks."""
 
 
@@ -196,9 +203,8 @@ class School:
         sites, inputs = architecture.sites, inputs_of(model, data)
         teacher = teacher_of(model, sites, inputs)
         size = SIZES.get(jax.default_backend(), LARGE)
-        each = min(size.trained, size.most_trained // max(1, int(teacher.wired.sum())))
         draw = partial(draw_bank, teacher, inputs, sites)
-        lessons = draw(each=each, idle=size.idle, tries=size.tries, futile=TRIES, seed=0)
+        lessons = draw(**size.each(teacher.wired), tries=size.tries, futile=TRIES, seed=0)
         checks = draw(each=size.checked, idle=size.checked // 3, tries=size.tries, futile=TRIES, seed=1)
         held_out = draw(each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
         network = network_of(model, architecture)
