@@ -45,8 +45,8 @@ TRIES = 2**17  # the most interventions drawn for each site where none of them c
 class BankSizes:
     """The sizes of the banks for training and for checks: for each site, lessons of each kind.
 
-    Where few interventions are defined or change the answer, few draws give few lessons; twins stopped improving at such
-    sites (docs/natural.md).
+    Where few interventions are defined or change the answer, few draws give few lessons; twins stopped improving at
+    such sites (docs/natural.md).
     """
 
     trained: int
