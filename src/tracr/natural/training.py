@@ -67,7 +67,7 @@ class State:
     shares: Array
     done: int
     admitted: Tree
-    """The weights of each admitted seed when it was admitted; of the others, anything."""
+    """The weights of each admitted seed when it was admitted; of the others, zeros."""
     admitted_after: Array
     """The steps that were done when each seed was admitted, 0 if it is not admitted."""
 
@@ -113,7 +113,8 @@ class Trainer:
         seeds = len(weights["unembed.W_U"])
         shares = np.stack([self._shares(np.zeros(len(self.wired)))] * seeds)
         optimiser = jax.jit(jax.vmap(self.optimiser.init))(weights)
-        return State(weights, optimiser, shares, 0, weights, np.zeros(seeds, dtype=np.int64))
+        nothing = {name: np.zeros(array.shape, array.dtype) for name, array in weights.items()}
+        return State(weights, optimiser, shares, 0, nothing, np.zeros(seeds, dtype=np.int64))
 
     def _shares(self, missed: Array) -> Array:
         """How often each site is drawn."""
