@@ -144,9 +144,10 @@ def train_all(given: argparse.Namespace) -> None:
 
 
 def too_few(rows: list[dict[str, Any]]) -> list[str]:
-    """The programs with fewer than three admitted seeds, those of the library first."""
+    """The programs with fewer than three admitted seeds, then those of the library that were not trained."""
     admitted = Counter(row["program"] for row in rows if row["admitted"])
-    return [name for name in dict.fromkeys(row["program"] for row in rows) if admitted[name] < 3]
+    trained = dict.fromkeys(row["program"] for row in rows)
+    return [name for name in trained if admitted[name] < 3] + [name for name in LIBRARY if name not in trained]
 
 
 def folded(rows: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
