@@ -117,7 +117,7 @@ def test_runs_stopped_by_time_continue(tmp_path: Path, monkeypatch: pytest.Monke
     clock = iter(range(100))
     monkeypatch.setattr(distilling.time, "monotonic", lambda: next(clock))
     shown: list[Any] = []
-    made = distilling._trained(school, school, start(2), range(2), kept, shown.append, end=3)
+    made = distilling._trained(school, school, start(2), range(2), kept, shown.append, end=2)
     assert [(one.admitted, one.steps) for one in made] == [(True, 2 * ROUND), (False, 3 * ROUND)]
     assert [one.admitted for one in shown] == [(), (0,), (0,)]
     assert [[twin.seed for twin in one.twins] for one in shown] == [[], [0], [0]]

@@ -53,7 +53,7 @@ class BankSizes:
     idle: int
     """Lessons for each site that the teacher does not have."""
     most_trained: int
-    """Lessons of one kind for all sites of the teacher, and half of those for all other sites."""
+    """The most lessons of one kind for all sites of the teacher; all other sites have at most twice as many."""
     checked: int
     tries: int
     """The most interventions drawn for each site."""
@@ -164,7 +164,7 @@ def _trained(
     """
     keys, steps = jax.vmap(jax.random.key)(np.array(seeds)), trainer.recipe.steps
     found = {place: school.twin(state, place, seeds[place]) for place in np.flatnonzero(state.admitted_after).tolist()}
-    while state.done < steps and len(found) < len(seeds) and time.monotonic() < end:
+    while state.done < steps and len(found) < len(seeds):
         state, losses = trainer.train(state, keys)
         missed = school.missed(state.weights)
         state = trainer.weighed(state, missed)
@@ -178,6 +178,8 @@ def _trained(
             places = tuple(sorted(found))
             made = tuple(found[place] for place in places)
             progress(Progress(state.done, steps, tuple(losses.tolist()), tuple(worst), places, made))
+        if time.monotonic() >= end:
+            break
     return [found.get(place) or school.twin(state, place, seed) for place, seed in enumerate(seeds)]
 
 
