@@ -58,12 +58,12 @@ class BankSizes:
     tries: int
     """The most interventions drawn for each site."""
 
-    def each(self, wired: Array) -> dict[str, int]:
-        """The lessons for each site in the bank for training, given which sites the teacher has."""
-        return {
-            "each": min(self.trained, self.most_trained // max(1, int(wired.sum()))),
-            "idle": min(self.idle, 2 * self.most_trained // max(1, int((~wired).sum()))),
-        }
+    def each(self, wired: Array) -> tuple[int, int]:
+        """In the bank for training, the lessons for each site that the teacher has (`wired`), and for each other."""
+        return (
+            min(self.trained, self.most_trained // max(1, int(wired.sum()))),
+            min(self.idle, 2 * self.most_trained // max(1, int((~wired).sum()))),
+        )
 
 
 LARGE = BankSizes(trained=48_000, idle=4_000, most_trained=3_000_000, checked=900, tries=2**20)
@@ -206,7 +206,8 @@ class School:
         teacher = teacher_of(model, sites, inputs)
         size = SIZES.get(jax.default_backend(), LARGE)
         draw = partial(draw_bank, teacher, inputs, sites)
-        lessons = draw(**size.each(teacher.wired), tries=size.tries, futile=TRIES, seed=0)
+        each, idle = size.each(teacher.wired)
+        lessons = draw(each=each, idle=idle, tries=size.tries, futile=TRIES, seed=0)
         checks = draw(each=size.checked, idle=size.checked // 3, tries=size.tries, futile=TRIES, seed=1)
         held_out = draw(each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
         network = network_of(model, architecture)
