@@ -137,7 +137,7 @@ class Read:
 
     def at(self, rows: Any, columns: Any) -> Read:
         """Some rows and columns."""
-        return Read(*(part[rows][:, columns] for part in self.parts))
+        return Read(*(part[:, columns][rows] for part in self.parts))
 
 
 def read_boxes(boxes: Boxes, matrix: Array) -> Read:

@@ -19,7 +19,7 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import Read, State, joined, read_state, varies
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
-from tracr_check.joint import joint_values
+from tracr_check.joint import LIMIT, joint_values
 from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
@@ -90,6 +90,7 @@ class Head:
         self.queries, self.keys, self.values = (
             read_state(tokens, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
         )
+        self.varying = {name: varies(read) for name, read in self.values.items() if len(read.lo) > 1}
         self.bos_query, self.bos_key, self.bos_value = self.any_rows(bos)
         own = [self.any_rows(tokens), (self.bos_query, self.bos_key, self.bos_value)]
         self.pad_key: Vectors | None = None
@@ -115,14 +116,18 @@ class Head:
         )
         return q, k, v
 
+    def values_at(self, used: Ints, more: Iterable[Var] = (), limit: int = LIMIT) -> tuple[Vectors, Env]:
+        """Some components of the values at token positions, by joint values, those of `more` included."""
+        names = {name for name, columns in self.varying.items() if columns[used].any()}
+        env = joint_values(self.given.program, names.union(more), self.states.tokens.dead, limit)
+        return stored_vectors(joined(self.values, set(env.codes), env, used), self.a), env
+
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
         column = self.weights.w_o[:, dim]
         used = np.flatnonzero(column)
         weights = column[used]
-        names = {name for name, read in self.values.items() if len(read.lo) > 1 and varies(read)[used].any()}
-        env = joint_values(self.given.program, names | more, self.states.tokens.dead)
-        at_keys = stored_vectors(joined(self.values, set(env.codes), env, used), self.a)
+        at_keys, env = self.values_at(used, more)
         lo, hi, size = through(at_keys, weights)
         b_lo, b_hi, b_size = through(self.bos_value.of(used), weights)
         pad_size = 0.0 if self.pad_value is None else float(through(self.pad_value.of(used), weights)[2].max())
