@@ -196,6 +196,11 @@ def varies(read: Read) -> NDArray[np.bool_]:
     return np.asarray(width > 1e-6 * np.maximum(1.0, read.size.max(0)) + 4 * (read.hi - read.lo).max(0))
 
 
+def varying(reads: Mapping[Var, Read]) -> dict[Var, NDArray[np.bool_]]:
+    """For each variable which columns depend on it."""
+    return {name: varies(read) for name, read in reads.items() if len(read.lo) > 1}
+
+
 def hull(read: Read) -> Read:
     """What is read if the value is not known."""
     lo, grid = (part.min(0, keepdims=True) for part in (read.lo, read.grid))

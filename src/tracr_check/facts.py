@@ -69,6 +69,17 @@ class Facts:
 
     # Lemmas
 
+    def joint(self, names: Iterable[Var], limit: int = SMALL) -> Env | None:
+        """Joint values; `None` if they are too many."""
+        try:
+            return joint_values(self.program, names, limit=limit)
+        except Rejected:
+            return None
+
+    def compared(self, selector: int) -> set[Var]:
+        """The s-ops that a selector compares."""
+        return {one for part in self.program.literals(selector) for one in (part.keys, part.queries)}
+
     def determines(self, given: Iterable[Var], variable: Var) -> bool:
         """Whether positions of one input that agree in some variables agree in another one.
 
@@ -78,9 +89,8 @@ class Facts:
         names: set[Var] = {*given, "L"}
         if self.program.radius(variable).any():
             return False
-        try:
-            env = joint_values(self.program, {*names, variable}, limit=SMALL)
-        except Rejected:
+        env = self.joint({*names, variable})
+        if env is None:
             return False
         groups = _grouped(env, names)
         first = np.full(int(groups.max(initial=-1)) + 1, -1)
@@ -113,12 +123,9 @@ class Facts:
         sop = self.program.sops.get(variable) if isinstance(variable, int) else None
         if sop is None or sop.kind != "width" or self.program.causal:
             return None
-        names: set[Var] = {
-            one for part in self.program.literals(sop.op["selector"]) for one in (part.keys, part.queries)
-        }
-        try:
-            env = joint_values(self.program, names, limit=CLASSES)
-        except Rejected:
+        names = self.compared(sop.op["selector"])
+        env = self.joint(names, CLASSES)
+        if env is None:
             return None
         classes = env.different(names) if env.rows else Env(0, {})
         chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
@@ -188,9 +195,8 @@ class Facts:
         names: set[Var] = {literal.keys, value, "L"}
         if not self.program.sops[value].listed:
             return False
-        try:
-            env = joint_values(self.program, names, limit=SMALL)
-        except Rejected:
+        env = self.joint(names)
+        if env is None:
             return False
         groups = _grouped(env, ["L"])
         cells = literal.table[:, env.codes[literal.keys]] == 1
@@ -207,10 +213,8 @@ class Facts:
     @cache  # noqa: B019
     def own(self, selector: int) -> bool:
         """Whether every query selects its own position, by enumeration of the joint values at one position."""
-        names: set[Var] = {one for part in self.program.literals(selector) for one in (part.keys, part.queries)}
-        try:
-            env = joint_values(self.program, names, limit=SMALL)
-        except Rejected:
+        env = self.joint(self.compared(selector))
+        if env is None:
             return False
         chosen, defined = self.program.selected(selector, env, env, pairs=True)
         return bool((chosen | ~defined).all())
@@ -227,9 +231,8 @@ class Facts:
         if not all(key in self.shapes for key in keys):
             return False
         own = tuple(sorted(queries))
-        try:
-            env = joint_values(self.program, (*own, *self.place), limit=SMALL)
-        except Rejected:
+        env = self.joint((*own, *self.place))
+        if env is None:
             return False
         width = SOp(-1, "width", {"kind": "width", "selector": selector}, tuple(range(self.program.longest + 1)))
         given = [env.codes[name] for name in (*own, *self.place)]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tracr_check.additions import product_error
 from tracr_check.aggregate import Reading
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import Read, State, joined, read_state, varies
+from tracr_check.boxes import Read, State, joined, read_state, varying
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import LIMIT, joint_values
@@ -90,7 +90,7 @@ class Head:
         self.queries, self.keys, self.values = (
             read_state(tokens, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
         )
-        self.varying = {name: varies(read) for name, read in self.values.items() if len(read.lo) > 1}
+        self.varying = varying(self.values)
         self.bos_query, self.bos_key, self.bos_value = self.any_rows(bos)
         own = [self.any_rows(tokens), (self.bos_query, self.bos_key, self.bos_value)]
         self.pad_key: Vectors | None = None
@@ -148,8 +148,7 @@ class Head:
 
     def all_keys(self, components: Ints) -> Vectors:
         """Some components of the keys of token positions, by classes."""
-        reads = {name: read.at(slice(None), components) for name, read in self.keys.items()}
-        names = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        names = {name for name, columns in varying(self.keys).items() if columns[components].any()}
         return self.vectors(self.keys, self.classes(names), components)
 
     @property
@@ -228,7 +227,7 @@ class Head:
         w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad
         found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))
         reads = read_state(pad, w_k, b_k)
-        names = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        names = {name for name, columns in varying(reads).items() if columns.any()}
         if pad_size(pad, *names) * len(found) <= PAD_CELLS:
             env = pad_rows(pad, names, PAD_CELLS)
             keys = self.vectors(reads, env, np.arange(len(components)))
@@ -238,7 +237,7 @@ class Head:
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:
     """For each column the variables that it depends on."""
-    depends = {name: varies(read) for name, read in reads.items() if len(read.lo) > 1}
+    depends = varying(reads)
     return [frozenset(name for name, columns in depends.items() if columns[place]) for place in range(rank)]
 
 
