@@ -137,7 +137,7 @@ class Read:
 
     def at(self, rows: Any, columns: Any) -> Read:
         """Some rows and columns."""
-        return Read(*(part[rows][:, columns] for part in self.parts))
+        return Read(*(part[:, columns][rows] for part in self.parts))
 
 
 def read_boxes(boxes: Boxes, matrix: Array) -> Read:
@@ -194,6 +194,11 @@ def varies(read: Read) -> NDArray[np.bool_]:
     """Which columns depend on the value. A guess: what is left out is covered by its hull."""
     width = read.hi.max(0) - read.lo.min(0)
     return np.asarray(width > 1e-6 * np.maximum(1.0, read.size.max(0)) + 4 * (read.hi - read.lo).max(0))
+
+
+def varying(reads: Mapping[Var, Read]) -> dict[Var, NDArray[np.bool_]]:
+    """For each variable which columns depend on it."""
+    return {name: varies(read) for name, read in reads.items() if len(read.lo) > 1}
 
 
 def hull(read: Read) -> Read:

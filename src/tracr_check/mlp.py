@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varies
+from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varying
 from tracr_check.piecewise import Relus, bits_of
 from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import need
@@ -88,7 +88,7 @@ class _Step:
         self.directions = [self.direction(h) for h in range(len(neurons.b_in))]
         self.reads = placed.improve(reads)
         rounded(joined(self.reads, (), Env(1, {}), np.arange(len(neurons.b_in))), arithmetic)  # none is too large
-        self.vary = {name: varies(read) for name, read in self.reads.items() if len(read.lo) > 1}
+        self.vary = varying(self.reads)
 
     def run(self) -> State:
         written = np.flatnonzero((self.neurons.w_out != 0).any(0) | (self.neurons.b_out != 0))
@@ -199,8 +199,8 @@ class _Step:
         low, high = np.full((size, len(columns)), INF), np.full((size, len(columns)), -INF)
         step = max(1, CHUNK // max(1, len(neurons)))
         for start in range(0, env.rows, step):
-            part = env.part(start, start + step)
-            places = codes[start : start + step]
+            rows = slice(start, start + step)
+            part, places = env.at(rows), codes[rows]
             pre = joined(self.reads, set(env.codes), part, neurons)
             off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic))
             for place, column in enumerate(columns):

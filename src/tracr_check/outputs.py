@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, State, joined, read_state, rounded, varies
+from tracr_check.boxes import INF, State, joined, read_state, rounded, varying
 from tracr_check.cells import TOLERANCE
 from tracr_check.joint import joint_values
 from tracr_check.parts import Parts
 from tracr_check.program import Program
-from tracr_check.variables import Array, Codes, SOp, Var, is_number
+from tracr_check.variables import Array, Codes, SOp, is_number
 from tracr_check.verdict import need
 
 __all__ = ["check_outputs"]
@@ -35,7 +35,7 @@ def check_outputs(
     for (name, number), (label, start, stop) in zip(program.outputs, slices, strict=True):
         need(label == name and 0 <= start < stop <= unembed.shape[1], f"output {name} has no logits")
         sop, columns = program.sops[number], np.arange(start, stop)
-        names: set[Var] = {one for one, read in reads.items() if len(read.lo) > 1 and varies(read)[columns].any()}
+        names = {one for one, places in varying(reads).items() if places[columns].any()}
         env = joint_values(program, {*names, number}, state.dead)
         need(env.rows, "no input is defined", f"output {name}")
         read = joined(reads, set(env.codes), env, columns)

@@ -115,7 +115,6 @@ def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: 
         case "length":
             expected = range(lengths[0], lengths[1] + 1)
     need(expected is None or sop.values == tuple(expected), f"{sop.label} has other values than the input")
-    need(sop.kind != "constant" or len(sop.values) >= 1, f"{sop.label} has no value")
     need(len(sop.values) >= 1, f"{sop.label} has no values")
 
 

@@ -82,25 +82,26 @@ def distances(radius: Array, keys: Array, ref: Array) -> Array:
 
 @dataclass(frozen=True)
 class Beside:
-    """Other components of a sum: their number, the most that their products' sizes add up to, and a grid of these.
+    """Other products of a sum: how many are not 0, the most that their sizes add up to, and a grid of these.
 
     The grid is 0 if the products are not all points on a grid.
     """
 
-    count: int
+    count: float
     size: float
     grid: float
 
 
-ALONE = Beside(0, 0.0, INF)
+ALONE = Beside(0.0, 0.0, INF)
 
 
 def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
     """The components of some groups of queries and keys."""
-    count, size, grid = 0, 0.0, INF
+    count, size, grid = 0.0, 0.0, INF
     for queries, keys in groups:
         rough = any(((one.grid == 0) & (one.size > 0)).any() or one.radius.any() for one in (queries, keys))
-        count += queries.lo.shape[1]
+        q_some, k_some = ((one.size > 0).astype(np.float64) for one in (queries, keys))
+        count += float((q_some @ k_some.T).max(initial=0.0))
         size += float((queries.size @ keys.size.T).max(initial=0.0)) * (1 + 2.0**-30)
         grid = min(grid, 0.0 if rough else _least_grid(queries, keys))
     return Beside(count, size, grid)
