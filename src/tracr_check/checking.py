@@ -24,7 +24,8 @@ from tracr_check.files import (
 )
 from tracr_check.program_file import read_program
 from tracr_check.proving import prove
-from tracr_check.verdict import Rejected, Verdict, need, reject
+from tracr_check.variants import prove_variant
+from tracr_check.verdict import Rejected, Verdict, need
 
 __all__ = ["VERSION", "check_folder"]
 
@@ -74,22 +75,25 @@ def _checked(
     padding = certificate["padded"] if padded is None else padded
     found.update(arithmetic=name, padded=padding)
     model = parse_json(content[MODEL], MODEL)
-    program = read_program(model, parse_tensors(content[TABLES], TABLES))
+    tables = parse_tensors(content[TABLES], TABLES)
+    program = read_program(model, tables)
     found["lengths"] = program.lengths
-    if "variant" in model:
-        reject(f"there are no rules for variants: {_steps(model['variant'])}")
     weights = parse_tensors(content[WEIGHTS], WEIGHTS)
     digest = _digest(weights, ARITHMETICS[name])
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, ARITHMETICS[name]) == digest, f"the export holds other weights in {name} than the folder")
-    prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
+    if "variant" in model:
+        assumed = prove_variant(program, model, tables, weights, certificate, ARITHMETICS[name], padding)
+    else:
+        prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
+        assumed = ()
     low, high = program.lengths
     padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
     mask = ", under a causal mask in the program and in the network" if program.causal else ""
     near = "" if all(program.sops[number].listed for _, number in program.outputs) else NEAR
     theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name, near=near)
-    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions())
+    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions(), *assumed)
     return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
 
 
@@ -97,12 +101,6 @@ def _digest(weights: Mapping[str, NDArray[Any]], arithmetic: Arithmetic) -> str:
     """The digest of weights, cast to the format of an arithmetic."""
     with np.errstate(over="ignore"):
         return numbers_sha256({name: arithmetic.cast(array) for name, array in weights.items()})
-
-
-def _steps(variant: Any) -> str:
-    """What a variant is, in a few words."""
-    steps = variant.get("steps") if isinstance(variant, dict) else None
-    return ", ".join(map(str, steps))[:100] if isinstance(steps, list) else "unknown"
 
 
 def _check_certificate(certificate: Any, digests: Mapping[str, str]) -> None:

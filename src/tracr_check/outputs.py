@@ -27,11 +27,18 @@ __all__ = ["check_outputs"]
 
 
 def check_outputs(
-    program: Program, parts: Parts, state: State, unembed: Array, slices: list[Any], arithmetic: Arithmetic
+    program: Program,
+    parts: Parts,
+    state: State,
+    unembed: Array,
+    slices: list[Any],
+    arithmetic: Arithmetic,
+    bias: Array,
+    errors: Array,
 ) -> None:
-    """Every output is decoded to the program's value."""
+    """Every output is decoded to the program's value; logits have a bias, and may be off by `errors` more."""
     need(len(slices) == len(program.outputs), "other outputs than the program's")
-    reads = parts.improve(read_state(state, unembed, np.zeros(unembed.shape[1])))
+    reads = parts.improve(read_state(state, unembed, bias))
     for (name, number), (label, start, stop) in zip(program.outputs, slices, strict=True):
         need(label == name and 0 <= start < stop <= unembed.shape[1], f"output {name} has no logits")
         sop, columns = program.sops[number], np.arange(start, stop)
@@ -39,7 +46,7 @@ def check_outputs(
         env = joint_values(program, {*names, number}, state.dead)
         need(env.rows, "no input is defined", f"output {name}")
         read = joined(reads, set(env.codes), env, columns)
-        off = rounded(read, arithmetic)
+        off = rounded(read, arithmetic) + errors[columns]
         compare = _categorical if sop.categorical else _numerical if sop.listed else _in_interval
         compare(sop, env.codes[number], read.lo - off, read.hi + off, f"output {name}")
 

@@ -1,0 +1,52 @@
+"""Variants of compiled models: which rules prove them, and which variants there are no rules for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.program import Program
+from tracr_check.proving import Weights, follow, logits_of
+from tracr_check.turned import Turned, orthogonal, plain_weights
+from tracr_check.variables import Array
+from tracr_check.verdict import need, reject
+
+__all__ = ["prove_variant"]
+
+WRITE = "variant.write"
+
+
+def prove_variant(
+    program: Program,
+    model: Any,
+    tables: Mapping[str, NDArray[Any]],
+    weights: Mapping[str, NDArray[Any]],
+    hints: Any,
+    a: Arithmetic,
+    padded: bool,
+) -> tuple[str, ...]:
+    """Prove the theorem of a variant; the result are its assumptions beyond those of the arithmetic."""
+    variant = model["variant"]
+    need(isinstance(variant, dict) and isinstance(variant.get("steps"), list), "malformed variant")
+    steps = ", ".join(map(str, variant["steps"]))[:100]
+    if variant.get("noise") != 0:
+        reject(f"there are no rules for noise: {steps}")
+    if variant.get("epsilon") is not None:
+        reject(f"there are no rules for layer norms: {steps}")
+    slices = model["outputs"]
+    logits = logits_of(slices)
+    rotated = Weights(weights, program, logits, a)
+    rotation = orthogonal(tables.get(WRITE), rotated.width)
+    wide = replace(a, cast=_same)  # the plain weights need not be numbers of the format
+    plain = Weights(plain_weights(weights, rotation, a), program, logits, wide)
+    follow(program, slices, plain, hints, wide, padded, Turned(rotated, plain, rotation, a))
+    return ()
+
+
+def _same(array: NDArray[Any]) -> Array:
+    return array.astype(np.float64)
