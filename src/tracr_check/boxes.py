@@ -10,7 +10,7 @@ by at most (k + 3) 2^-52 s, and by nothing if all products are multiples of g an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,11 +77,16 @@ def exactly(numbers: Array, dims: NDArray[np.int64] | None = None) -> Boxes:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What the stream holds, and the values of variables that do not occur (`dead`)."""
+    """What the stream holds, and the values of variables that do not occur (`dead`).
+
+    `blur`: what readers of a variant see beyond what the stream holds, from their matrix (`following.py`): a range of
+    one number for all columns that are multiples of one column, and products without a grid.
+    """
 
     width: int
     tables: Mapping[Var, Boxes]
     dead: Mapping[Var, NDArray[np.bool_]] = field(default_factory=dict)
+    blur: Callable[[Array], Read] | None = None
 
     def column(self, dim: int) -> dict[Var, tuple[Array, Array, Array]]:
         """For every variable that the dimension depends on: lo, hi and grid by value."""
@@ -90,6 +95,10 @@ class State:
             for place in np.flatnonzero(boxes.dims == dim):
                 found[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
         return found
+
+    def sharp(self, matrix: Array) -> NDArray[np.bool_]:
+        """The columns of a matrix that read the stream itself."""
+        return np.full(matrix.shape[1], True) if self.blur is None else self.blur(matrix).count[0] == 0
 
     def without(self, dims: Iterable[int]) -> State:
         """The state with exact zeros in some dimensions."""
@@ -186,6 +195,8 @@ def read_state(state: State, matrix: Array, bias: Array) -> dict[Var, Read]:
     found = {name: read_boxes(boxes, matrix) for name, boxes in state.tables.items()}
     row = np.asarray(bias, np.float64)[None]
     own = Read(row, row, np.maximum(row, 0.0), np.maximum(-row, 0.0), (row != 0) * 1.0, grid_of(row))
+    if state.blur is not None:
+        own = add_reads(own, state.blur(matrix))
     found["1"] = add_reads(found["1"], own) if "1" in found else own
     return found
 

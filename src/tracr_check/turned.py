@@ -15,6 +15,7 @@ A dimension is *pure* if it holds one label, with the factor 1 or -1. Other dime
 Then for every execution of the rotated network there is an execution of the plain network, within the bounds that its
 proof uses, with the same queries, keys, values and neurons, and with streams c such that the rotated stream is c R + e.
 e is 0 but in dimensions as in the second half of 2, where it is at most the sum of the errors of their sums.
+PAD need not satisfy 1 and 2: its boxes are widened by the errors of what is written, and `blur` bounds those of reads.
 
 *Proof*, by induction over sub-layers. A reader of pure dimensions has the same products as the plain reader: the signs
 cancel. So its result is one that the plain reader may have. An exact result is that of the plain reader without any
@@ -35,19 +36,19 @@ The logits are off by at most e |M'| and, where they read mixed dimensions, by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, State, grid_of, joined, read_state, rounded
+from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, read_state, rounded
 from tracr_check.following import Follower
 from tracr_check.head import HeadWeights, States
 from tracr_check.piecewise import bits_of
-from tracr_check.variables import Array, Env
+from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
 __all__ = ["Turned", "orthogonal", "plain_weights"]
@@ -127,6 +128,8 @@ class Turned(Follower):
         self.rotated, self.plain, self.rotation, self.a = rotated, plain, rotation, a
         self.mixed = (np.abs(rotation) == 1).sum(0) != 1
         self.errors = np.zeros(len(rotation))
+        sizes = [max(sum(len(one.w_o) for one in heads), len(neurons.b_in)) for heads, _, neurons in rotated.blocks]
+        self.terms = 4 + max(sizes, default=0)  # more roundings than any product goes through
         self.last = np.full(len(rotation), -1)
         for layer, (heads, _, neurons) in enumerate(rotated.blocks):
             for one in heads:
@@ -137,36 +140,46 @@ class Turned(Follower):
         """The sum of two rows: of the token and of the position."""
         tokens, positions = (np.abs(one) for one in (self.rotated.embed, self.rotated.positions))
         grid = np.minimum(grid_of(tokens).min(0), grid_of(positions).min(0))
-        one = (tokens == 0).all(0) | (positions == 0).all(0)
-        self._written(-1, tokens.max(0) + positions.max(0), one | self._fits(tokens.max(0) + positions.max(0), grid), 2)
+        alone, size = (tokens == 0).all(0) | (positions == 0).all(0), tokens.max(0) + positions.max(0)
+        self._written(-1, size, alone | self._fits(size, grid))
         self._read(0, states)
-        return states
+        none = np.zeros(len(size))
+        return states if states.pad is None else self._padded(states, (none, none == 0))
 
     def attended(self, layer: int, before: States, after: States) -> States:
         """The writes of heads, and what the MLP reads."""
         heads, bias, _ = self.rotated.blocks[layer]
         matrix = np.vstack([one.w_o for one in heads]) if heads else np.zeros((0, len(bias)))
-        for old, new in _kinds(before, after):
-            self._write(2 * layer, self._held(old), self._given(layer, before, old, new), matrix, bias)
+        for old, new in _sure(before, after):
+            given = self._given(layer, before, old, new)
+            self._written(2 * layer, *self._sums(self._held(old), [given], matrix, bias))
+        if before.pad is not None and after.pad is not None:
+            given = self._given(layer, before, before.pad, after.pad)
+            after = self._padded(after, self._sums(self._held(before.pad), [given], matrix, bias))
         self._read(2 * layer + 1, after)
         return after
 
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The writes of neurons, and what the next heads read."""
-        neurons, plain = self.rotated.blocks[layer][2], self.plain.blocks[layer][2]
-        for old, _ in _kinds(before, after):
-            pre = joined(read_state(old, plain.w_in, plain.b_in), (), Env(1, {}), np.arange(len(plain.b_in)))
-            off = rounded(pre, self.a)[0]
-            hidden = _Held(0 * off, np.maximum(pre.hi[0] + off, 0.0), pre.grid[0])
-            self._write(2 * layer + 1, self._held(old), hidden, neurons.w_out, neurons.b_out)
-        if layer + 1 < len(self.rotated.blocks):
-            self._read(2 * layer + 2, after)
+        neurons = self.rotated.blocks[layer][2]
+        for old, _ in _sure(before, after):
+            held = self._held(old)
+            size, exact = self._sums(held, self._hidden(layer, old, ""), neurons.w_out, neurons.b_out)
+            for name in old.tables:  # value by value, if that is not enough
+                if (self.mixed & ~exact).any():
+                    exact = exact | self._sums(held, self._hidden(layer, old, name), neurons.w_out, neurons.b_out)[1]
+            self._written(2 * layer + 1, size, exact)
+        if before.pad is not None:
+            hidden = self._hidden(layer, before.pad, "")
+            after = self._padded(after, self._sums(self._held(before.pad), hidden, neurons.w_out, neurons.b_out))
+        self._read(2 * layer + 2, after)
         return after
 
     def logits(self, states: States, unembed: Array) -> tuple[Array, Array]:
         """The errors of the dimensions, and those of the sums."""
         matrix = self.rotated.unembed
         size = _sizes(self._held(states.tokens)) @ np.abs(matrix)
+        need(size.max(initial=0.0) < self.a.largest, "numbers too large")
         own = np.where((matrix[self.mixed] != 0).any(0), self.a.gamma((matrix != 0).sum(0) + 2.0) * size, 0.0)
         narrow = self.a.stored_unit * 2 * size + self.a.stored_tiny if self.a.narrow else 0.0
         found = (self.errors @ np.abs(matrix) + own + narrow) * (1 + 2.0**-30) + len(matrix) * self.a.tiny * (own > 0)
@@ -200,7 +213,7 @@ class Turned(Follower):
             return
         heads, _, neurons = self.rotated.blocks[layer]
         readers = [(neurons.w_in, neurons.b_in)] if is_mlp else [pair for one in heads for pair in _readers(one)]
-        for state, _ in _kinds(states, states):
+        for state in (states.tokens, states.bos):
             held = self._held(state)
             empty = (held.lo == 0) & (held.hi == 0)
             for matrix, bias in readers:
@@ -210,29 +223,78 @@ class Turned(Follower):
                 exact = self._fits(reach, np.minimum(grid, grid_of(bias[mixing])))
                 need(exact.all(), "a sum over rotated dimensions is not surely exact", f"layer {layer}, reader")
 
-    def _write(self, time: int, held: _Held, sources: _Held, matrix: Array, bias: Array) -> None:
-        """What is written into mixed dimensions is exact, or its error is added to those of the dimensions."""
-        up, down, grid = sources.sums(matrix)
-        reach = np.maximum(up, down) + np.abs(bias) + _sizes(held)
-        untouched = (up == 0) & (down == 0) & (bias == 0)
-        exact = untouched | self._fits(reach, np.minimum(np.minimum(grid, held.grid), grid_of(bias)))
-        self._written(time, up + down + np.abs(bias) + _sizes(held), exact, len(matrix) + 4)
+    def _sums(self, held: _Held, sources: Iterable[_Held], matrix: Array, bias: Array) -> tuple[Array, Any]:
+        """The sums written into each dimension: the sizes of their terms, and whether they are exact.
 
-    def _written(self, time: int, size: Array, exact: NDArray[np.bool_], terms: int) -> None:
-        rough = self.mixed & ~exact
-        read = rough & (self.last > time)
+        `sources` are ranges of what the rows of the matrix multiply, of which one holds.
+        """
+        most, exact = np.zeros(len(bias)), np.ones(len(bias), bool)
+        for one in sources:
+            up, down, grid = one.sums(matrix)
+            reach = np.maximum(up, down) + np.abs(bias) + _sizes(held)
+            untouched = (up == 0) & (down == 0) & (bias == 0)
+            fits = self._fits(reach, np.minimum(np.minimum(grid, held.grid), grid_of(bias)))
+            most = np.maximum(most, np.where(untouched, 0.0, up + down + np.abs(bias) + _sizes(held)))
+            exact &= untouched | fits
+        return most, exact
+
+    def _off(self, size: Array, exact: NDArray[np.bool_]) -> Array:
+        """The errors of sums into mixed dimensions, from the sizes of their terms."""
+        a, terms = self.a, self.terms
+        off = (a.gamma(terms) + (3 * a.stored_unit if a.narrow else 0.0)) * size + terms * a.stored_tiny
+        return np.where(self.mixed & ~exact, 1.01 * off, 0.0)
+
+    def _written(self, time: int, size: Array, exact: NDArray[np.bool_]) -> None:
+        """What is written into mixed dimensions is exact, or its error is added to those of the dimensions."""
+        read = self.mixed & ~exact & (self.last > time)
         where = "the embedding" if time < 0 else f"layer {time // 2}, {'an MLP' if time % 2 else 'heads'}"
         need(not read.any(), f"what is written into rotated dimension {int(read.argmax())} is not surely exact", where)
-        a = self.a
-        off = (a.gamma(terms) + (3 * a.stored_unit if a.narrow else 0.0)) * size + terms * a.stored_tiny
-        self.errors = self.errors + np.where(rough, 1.01 * off, 0.0)
+        self.errors = self.errors + self._off(size, exact)
+
+    def _padded(self, states: States, sums: tuple[Array, Any]) -> States:
+        """The states with PAD as the rotated network has it."""
+        assert states.pad is not None
+        pad, off = states.pad, self._off(*sums) @ np.abs(self.rotation.T)
+        boxes = pad.tables["P"]
+        dims = np.flatnonzero(off)
+        new, wide = dims[~np.isin(dims, boxes.dims)], off[boxes.dims]
+        grid = np.where(wide > 0, 0.0, boxes.grid)
+        boxes = Boxes(boxes.dims, boxes.lo - wide, boxes.hi + wide, grid)
+        more = np.broadcast_to(off[new], (len(boxes.lo), len(new)))
+        boxes = boxes.beside(Boxes(new, -more, more, 0 * more))
+        return replace(states, pad=replace(pad, tables={**pad.tables, "P": boxes}, blur=self._blur(boxes, pad)))
+
+    def _blur(self, boxes: Boxes, pad: State) -> Callable[[Array], Read]:
+        """How far a reader of PAD is off: its sum has the products of the rotated dimensions."""
+        sizes = _sizes(self._held(replace(pad, tables={**pad.tables, "P": boxes})))
+
+        def blur(matrix: Array) -> Read:
+            turned = np.abs(self.rotation.T @ matrix) + 2.0**-40 * (np.abs(self.rotation.T) @ np.abs(matrix))
+            pure = sizes[self.mixed] @ turned[self.mixed] == 0
+            size = np.where(pure, 0.0, sizes @ turned)[None]
+            zero = 0 * size
+            return Read(zero, zero, size, size, zero + len(sizes) * ~pure, np.where(pure, INF, zero))
+
+        return blur
+
+    def _hidden(self, layer: int, state: State, name: Var) -> Iterator[_Held]:
+        """The ranges of hidden values, for each value of a variable ("": for all)."""
+        neurons = self.plain.blocks[layer][2]
+        rows = len(state.tables[name].lo) if name else 1
+        env = Env(rows, {name: np.arange(rows)} if name else {})
+        pre = joined(read_state(state, neurons.w_in, neurons.b_in), set(env.codes), env, np.arange(len(neurons.b_in)))
+        high = np.maximum(pre.hi + rounded(pre, self.a), 0.0)
+        for row in range(rows):
+            yield _Held(0 * high[row], high[row], pre.grid[row])
 
     def _given(self, layer: int, states: States, before: State, after: State) -> _Held:
         """What the components of heads give at a kind of position."""
         heads, bias, _ = self.plain.blocks[layer]
         matrix = np.vstack([one.w_o for one in heads]) if heads else np.zeros((0, len(bias)))
         most = np.zeros(len(matrix))
-        for state, _ in _kinds(states, states):
+        for state in (states.tokens, states.bos, states.pad):
+            if state is None:
+                continue
             read = [joined(read_state(state, h.w_v, h.b_v), (), Env(1, {}), np.arange(len(h.b_v))) for h in heads]
             sizes = [one.size[0] for one in read]
             most = np.maximum(most, np.concatenate(sizes) if sizes else most)
@@ -265,9 +327,7 @@ def _readers(one: HeadWeights) -> list[tuple[Array, Array]]:
     return [(one.w_q, one.b_q), (one.w_k, one.b_k), (one.w_v, one.b_v)]
 
 
-def _kinds(first: States, second: States) -> Iterator[tuple[State, State]]:
-    """The states of each kind of position."""
+def _sure(first: States, second: States) -> Iterator[tuple[State, State]]:
+    """The states of token positions and of BOS."""
     yield first.tokens, second.tokens
     yield first.bos, second.bos
-    if first.pad is not None and second.pad is not None:
-        yield first.pad, second.pad
