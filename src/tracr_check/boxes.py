@@ -80,13 +80,15 @@ class State:
     """What the stream holds, and the values of variables that do not occur (`dead`).
 
     `blur`: what readers of a variant see beyond what the stream holds, from their matrix (`following.py`): a range of
-    one number for all columns that are multiples of one column, and products without a grid.
+    one number for all columns that are multiples of one column, and products without a grid. `grain`: besides, they see
+    each number up to this relative error, the same for all readers.
     """
 
     width: int
     tables: Mapping[Var, Boxes]
     dead: Mapping[Var, NDArray[np.bool_]] = field(default_factory=dict)
     blur: Callable[[Array], Read] | None = None
+    grain: float = 0.0
 
     def column(self, dim: int) -> dict[Var, tuple[Array, Array, Array]]:
         """For every variable that the dimension depends on: lo, hi and grid by value."""
@@ -192,13 +194,20 @@ def add_reads(first: Read, second: Read) -> Read:
 
 def read_state(state: State, matrix: Array, bias: Array) -> dict[Var, Read]:
     """What columns of a matrix, and a bias, read of each variable. The bias belongs to "1"."""
-    found = {name: read_boxes(boxes, matrix) for name, boxes in state.tables.items()}
+    found = {name: _grainy(read_boxes(boxes, matrix), state.grain) for name, boxes in state.tables.items()}
     row = np.asarray(bias, np.float64)[None]
     own = Read(row, row, np.maximum(row, 0.0), np.maximum(-row, 0.0), (row != 0) * 1.0, grid_of(row))
     if state.blur is not None:
         own = add_reads(own, state.blur(matrix))
     found["1"] = add_reads(found["1"], own) if "1" in found else own
     return found
+
+
+def _grainy(read: Read, grain: float) -> Read:
+    """What is read if each number has a relative error."""
+    off = grain * read.size
+    size = (part + off for part in (read.up, read.down))
+    return Read(read.lo - off, read.hi + off, *size, read.count, read.grid) if grain else read
 
 
 def varies(read: Read) -> NDArray[np.bool_]:

@@ -6,7 +6,9 @@ of the program's variables, at BOS, and at PAD by position. The last step compar
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,20 @@ class Weights:
             for one, s in (("b_in", (hidden,)), ("W_out", (hidden, d)), ("b_out", (d,)))
         ]
         return [HeadWeights(*(array[h] for array in arrays)) for h in range(heads)], bias, Neurons(w_in, *rest)
+
+    def without(self, dims: NDArray[np.bool_]) -> Weights:
+        """The same weights, but nothing is written into some dimensions."""
+        found = copy.copy(self)
+        found.embed, found.positions = (np.where(dims, 0.0, one) for one in (self.embed, self.positions))
+        found.blocks = [
+            (
+                [replace(one, w_o=np.where(dims, 0.0, one.w_o)) for one in heads],
+                np.where(dims, 0.0, bias),
+                replace(mlp, w_out=np.where(dims, 0.0, mlp.w_out), b_out=np.where(dims, 0.0, mlp.b_out)),
+            )
+            for heads, bias, mlp in self.blocks
+        ]
+        return found
 
 
 def prove(

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
+from tracr_check.normed import ASSUMED, Normed
 from tracr_check.program import Program
 from tracr_check.proving import Weights, follow, logits_of
 from tracr_check.turned import Turned, orthogonal, plain_weights
 from tracr_check.variables import Array
 from tracr_check.verdict import need, reject
 
-__all__ = ["prove_variant"]
+__all__ = ["follow_normed", "prove_variant"]
 
 WRITE = "variant.write"
 
@@ -36,16 +37,32 @@ def prove_variant(
     steps = ", ".join(map(str, variant["steps"]))[:100]
     if variant.get("noise") != 0:
         reject(f"there are no rules for noise: {steps}")
-    if variant.get("epsilon") is not None:
-        reject(f"there are no rules for layer norms: {steps}")
     slices = model["outputs"]
-    logits = logits_of(slices)
-    rotated = Weights(weights, program, logits, a)
-    rotation = orthogonal(tables.get(WRITE), rotated.width)
+    given = Weights(weights, program, logits_of(slices), a)
+    if variant.get("epsilon") is not None:
+        need(variant.get("width") is None, "there are no rules for layer norms of a part of the stream")
+        follow_normed(program, slices, given, variant["epsilon"], np.zeros(given.width), hints, a, padded)
+        return ASSUMED
+    rotation = orthogonal(tables.get(WRITE), given.width)
     wide = replace(a, cast=_same)  # the plain weights need not be numbers of the format
-    plain = Weights(plain_weights(weights, rotation, a), program, logits, wide)
-    follow(program, slices, plain, hints, wide, padded, Turned(rotated, plain, rotation, a))
+    plain = Weights(plain_weights(weights, rotation, a), program, logits_of(slices), wide)
+    follow(program, slices, plain, hints, wide, padded, Turned(given, plain, rotation, a))
     return ()
+
+
+def follow_normed(
+    program: Program,
+    slices: list[Any],
+    given: Weights,
+    epsilon: float,
+    last_bias: Array,
+    hints: Any,
+    a: Arithmetic,
+    padded: bool,
+) -> None:
+    """Prove the theorem of a network with layer norms."""
+    follower = Normed(given, float(epsilon), last_bias, a)
+    follow(program, slices, given.without(follower.balance), hints, a, padded, follower)
 
 
 def _same(array: NDArray[Any]) -> Array:
