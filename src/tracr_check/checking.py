@@ -22,6 +22,9 @@ from tracr_check.files import (
     read_bytes,
     sha256,
 )
+from tracr_check.gpt2 import FILES, GPT2, INNER, WORDS, is_checkpoint, prove_checkpoint
+from tracr_check.normed import ASSUMED as NORMS
+from tracr_check.program import Program
 from tracr_check.program_file import read_program
 from tracr_check.proving import prove
 from tracr_check.variants import prove_variant
@@ -65,10 +68,12 @@ def check_folder(
 def _checked(
     folder: Path, arithmetic: str | None, padded: bool | None, found: dict[str, Any], exported: str | Path | None
 ) -> Verdict:
-    content = {name: read_bytes(folder, name) for name in CONTENT}
+    checkpoint = {name: read_bytes(folder, name, kind) for name, kind in FILES.items()} if is_checkpoint(folder) else {}
+    inner = folder / INNER if checkpoint else folder
+    content = {name: read_bytes(inner, name) for name in CONTENT}
     digests = {name: sha256(data) for name, data in content.items()}
     found["sha256"] = digests
-    certificate = parse_json(read_bytes(folder, CERTIFICATE), CERTIFICATE)
+    certificate = parse_json(read_bytes(inner, CERTIFICATE), CERTIFICATE)
     _check_certificate(certificate, digests)
     name = certificate["arithmetic"] if arithmetic is None else arithmetic
     need(isinstance(name, str) and name in ARITHMETICS, f"there is no arithmetic {name!r:.40}")
@@ -79,22 +84,32 @@ def _checked(
     program = read_program(model, tables)
     found["lengths"] = program.lengths
     weights = parse_tensors(content[WEIGHTS], WEIGHTS)
+    assumed: tuple[str, ...] = ()
+    if checkpoint:
+        found["sha256"] = {name: sha256(data) for name, data in checkpoint.items()}
+        found["sha256"] |= {f"{INNER}/{name}": digests[name] for name in (MODEL, TABLES)}
+        weights = prove_checkpoint(checkpoint, program, model, certificate, ARITHMETICS[name], padding)
+        assumed = (*NORMS, GPT2)
+    elif "variant" in model:
+        assumed = prove_variant(program, model, tables, weights, certificate, ARITHMETICS[name], padding)
+    else:
+        prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
     digest = _digest(weights, ARITHMETICS[name])
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, ARITHMETICS[name]) == digest, f"the export holds other weights in {name} than the folder")
-    if "variant" in model:
-        assumed = prove_variant(program, model, tables, weights, certificate, ARITHMETICS[name], padding)
-    else:
-        prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
-        assumed = ()
+    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions(), *assumed)
+    theorem = _theorem(program, name, padding) + (WORDS if checkpoint else "")
+    return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
+
+
+def _theorem(program: Program, arithmetic: str, padded: bool) -> str:
+    """What is proved, in one paragraph."""
     low, high = program.lengths
-    padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
+    padding = f", with any padding up to length {program.longest}" if padded else ", without padding"
     mask = ", under a causal mask in the program and in the network" if program.causal else ""
     near = "" if all(program.sops[number].listed for _, number in program.outputs) else NEAR
-    theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name, near=near)
-    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions(), *assumed)
-    return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
+    return THEOREM.format(low=low, high=high, padding=padding, mask=mask, arithmetic=arithmetic, near=near)
 
 
 def _digest(weights: Mapping[str, NDArray[Any]], arithmetic: Arithmetic) -> str:

@@ -7,6 +7,9 @@ what the variant does differently to the states (`normed.py`). This one does not
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tracr_check.head import States
 from tracr_check.variables import Array
 
@@ -14,7 +17,12 @@ __all__ = ["Follower"]
 
 
 class Follower:
-    """Follows a proof; its methods raise `Rejected`, or return the states as the variant's readers see them."""
+    """Follows a proof; its methods raise `Rejected`, or return the states as the variant's readers see them.
+
+    `words`: the logit of each value of the output, if the logits are those of words and the largest one counts.
+    """
+
+    words: NDArray[np.int64] | None = None
 
     def embedded(self, states: States) -> States:
         """After the embedding."""

@@ -139,7 +139,8 @@ def follow(
         except Rejected as rejected:
             raise Rejected(rejected.reason, rejected.place or f"layer {number}") from None
     parts.all_proved()
-    check_outputs(program, parts, states.tokens, given.unembed, slices, a, *follower.logits(states, given.unembed))
+    read = states.tokens, given.unembed, *follower.logits(states, given.unembed)
+    check_outputs(program, parts, read, slices, a, follower.words)
 
 
 def _in_range(states: States, a: Arithmetic) -> States:
