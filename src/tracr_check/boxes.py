@@ -206,8 +206,7 @@ def read_state(state: State, matrix: Array, bias: Array) -> dict[Var, Read]:
 def _grainy(read: Read, grain: float) -> Read:
     """What is read if each number has a relative error."""
     off = grain * read.size
-    size = (part + off for part in (read.up, read.down))
-    return Read(read.lo - off, read.hi + off, *size, read.count, read.grid) if grain else read
+    return Read(read.lo - off, read.hi + off, read.up + off, read.down + off, read.count, read.grid) if grain else read
 
 
 def varies(read: Read) -> NDArray[np.bool_]:

@@ -1,8 +1,8 @@
 """A GPT-2 checkpoint: its tensors as the weights of a network with layer norms, and its words.
 
-The folder has `config.json`, `model.safetensors` and `tokenizer.json`; `tracr.json` names the output; the folder `tracr`
-has the program (`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights of that folder are
-not read: what is proved is proved of the tensors of the GPT-2.
+The folder has `config.json`, `model.safetensors` and `tokenizer.json`; `tracr.json` names the output; the folder
+`tracr` has the program (`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that
+folder are not used: what is proved is proved of the tensors of the GPT-2.
 
 GPT-2 differs from the network of `normed.py` in what follows, and all of it is checked. Scores are divided by the root
 of d_head, a power of 4: this is exact, so queries are divided by it here. Heads without any weight give 0, and are left

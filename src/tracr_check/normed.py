@@ -12,15 +12,17 @@ number m at each position, with |r_d| <= u (|x_d| + |m|), and r_d = 0 where x_d 
 *Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d is x_d - m rounded,
 for the computed mean m; and -m is a number of the format. QED
 
-**Lemma 2.** A column M of a reader gives sum of y_d M_d = sum of x_d M_d - m k + sum of r_d M_d, k the sum of M. So it is
-what a plain reader reads, up to |m| |k| + sum of |r_d M_d|, and before rounding, which acts on products of sizes at most
-(|x_d| + |m|) |M_d| (1 + u). For columns that are multiples of one another the differences are in the same proportion.
+**Lemma 2.** A column M of a reader gives sum of y_d M_d = sum of x_d M_d - m k + sum of r_d M_d, k the sum of M. So it
+is what a plain reader reads, up to |m| |k| + sum of |r_d M_d|, and before rounding, which acts on products of sizes at
+most (|x_d| + |m|) |M_d| (1 + u). For columns that are multiples of one another the differences are in the same
+proportion. `grain` gives the part u |x_d| of r_d, `blur` the rest and the products.
 
-`grain` gives the part u |x_d| of r_d, and `blur` the rest and the products. This needs a bound of |m|. The last dimension that is written and that no
-reader reads is the *balance*; it is left out of the network that is proved. Every write is meant to add up to 0 over all
-dimensions, with the balance. **Lemma 3.** The sum of x over all dimensions is at most s, the sum over all writes so far of the sums of
-their rows (times the sizes of what they multiply) and of the errors of their sums. So |m| <= s / D + (D + 8) u max |x|,
-and the balance is at most s + sum of the other |x_d|.
+This needs a bound of |m|. The last dimension that is written and that no reader reads is the *balance*; it is left out
+of the network that is proved. Every write is meant to add up to 0 over all dimensions, with the balance.
+
+**Lemma 3.** The sum of x over all dimensions is at most s, the sum over all writes so far of the sums of their rows
+(times the sizes of what they multiply) and of the errors of their sums. So |m| <= s / D + (D + 8) u max |x|, and the
+balance is at most s + sum of the other |x_d|.
 
 Nothing else is assumed of balance or anchor; if they are wrong, |m| or k is large, and then so are the bounds.
 """
@@ -122,7 +124,7 @@ class Normed(Follower):
         largest = float(sizes.sum() + self.sums[kind]) * MORE  # of the balance, and so of all
         square = float((sizes**2).sum() + largest**2) / count
         need(2 * MORE * square <= self.epsilon * 2.0**-26, "the variance of the stream is not surely small")
-        return (float(self.sums[kind]) / count + (count + 8) * self.a.unit * largest) * 1.001
+        return float(self.sums[kind] / count + (count + 8) * self.a.unit * largest) * 1.001
 
     def _seen(self, states: States) -> States:
         """The states as readers see them."""

@@ -28,15 +28,15 @@ right whatever their bits. QED
 **A sum is exact**, in any order, if all its products are multiples of a grid, and the positive ones and the negative
 ones each add up to at most 2^p grid. What a dimension holds is bounded by the boxes of its labels, and is on a grid if
 all of them are points. A hidden value is on the grid of the products that it is a sum of: a number of p bits that is
-nearest to a multiple of 2^k is one too, so rounding does not leave the grid. What a head gives is what the plain network
-writes into a label that nothing else writes and that was 0 before, with a weight 2^k, k >= 0.
+nearest to a multiple of 2^k is one too, so rounding does not leave the grid. What a head gives is what the plain
+network writes into a label that nothing else writes and that was 0 before, with a weight 2^k, k >= 0.
 
 The logits are off by at most e |M'| and, where they read mixed dimensions, by the error of their own sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,60 +47,11 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, read_state, rounded
 from tracr_check.following import Follower
 from tracr_check.head import HeadWeights, States
-from tracr_check.piecewise import bits_of
+from tracr_check.rotation import times
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
-__all__ = ["Turned", "orthogonal", "plain_weights"]
-
-READERS, WRITERS = ("W_Q", "W_K", "W_V", "W_in", "W_U"), ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
-LARGEST = 2_000  # dimensions
-
-
-def orthogonal(given: Any, width: int) -> Array:
-    """The matrix of a hint, if it is exactly orthogonal."""
-    need(isinstance(given, np.ndarray) and given.shape == (width, width) and width <= LARGEST, "no rotation")
-    rotation = np.asarray(given, np.float64)
-    need(np.isfinite(rotation).all() and np.abs(rotation).max() <= 1, "the rotation is not orthogonal")
-    need(np.array_equal(exact_product(rotation, rotation.T), np.eye(width)), "the rotation is not orthogonal")
-    return rotation
-
-
-def exact_product(left: Array, right: Array) -> Array:
-    """A product of two matrices that is exact in float64: every sum has multiples of a grid, and few enough bits."""
-    size, least = np.abs(left) @ np.abs(right), np.full((len(left), right.shape[1]), INF)
-    few = bits_of(left).max(initial=0) + bits_of(right).max(initial=0) <= 53
-    grids, others = grid_of(left), grid_of(right)
-    for place in np.flatnonzero((left != 0).any(0) & (right != 0).any(1)):
-        both = (left[:, place] != 0)[:, None] & (right[place] != 0)
-        np.minimum(least, _times(grids[:, place][:, None], others[place][None], both), out=least)
-    need(few and (size * (1 + 2.0**-30) <= 2.0**52 * least).all(), "a product with the rotation is not exact")
-    return np.asarray(left @ right)
-
-
-def _times(left: Array, right: Array, both: NDArray[np.bool_]) -> Array:
-    """The product of two grids; infinite where not both are there."""
-    return np.where(both, np.where(both, left, 1.0) * np.where(both, right, 1.0), INF)
-
-
-def plain_weights(weights: Mapping[str, NDArray[Any]], rotation: Array, a: Arithmetic) -> dict[str, Array]:
-    """The weights of the plain network; those of the rotated one are cast to the arithmetic first."""
-    found = {}
-    for name, given in weights.items():
-        need(given.dtype.kind == "f" and given.ndim <= 3, f"{name} is malformed")
-        with np.errstate(over="ignore"):
-            array, kind = a.cast(given), name.rpartition(".")[2]
-        need(np.isfinite(array).all(), f"{name} has numbers that are not finite in {a.name}")
-        if kind in READERS:
-            need(array.shape[-2] == len(rotation), f"{name} has another size than the rotation")
-            stacked = np.moveaxis(array, -2, 0).reshape(len(rotation), -1)
-            shape = np.moveaxis(array, -2, 0).shape
-            array = np.moveaxis(exact_product(rotation, stacked).reshape(shape), 0, -2)
-        elif kind in WRITERS:
-            need(array.shape[-1] == len(rotation), f"{name} has another size than the rotation")
-            array = exact_product(array.reshape(-1, len(rotation)), rotation.T).reshape(array.shape)
-        found[name] = np.ascontiguousarray(array)
-    return found
+__all__ = ["Turned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +68,7 @@ class _Held:
         plus, minus = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
         up, down = above @ plus + below @ minus, above @ minus + below @ plus
         there = some[:, None] & (matrix != 0)
-        grid = _times(self.grid[:, None], grid_of(matrix), there).min(0, initial=INF)
+        grid = times(self.grid[:, None], grid_of(matrix), there).min(0, initial=INF)
         return up * (1 + 2.0**-30), down * (1 + 2.0**-30), grid
 
 
@@ -197,7 +148,7 @@ class Turned(Follower):
             low, high = middle @ turn - radius @ np.abs(turn), middle @ turn + radius @ np.abs(turn)
             lo, hi = lo + (low - slack).min(0), hi + (high + slack).max(0)
             points = np.where(boxes.lo == boxes.hi, grid_of(boxes.lo), 0.0).min(0, initial=INF)
-            grid = np.minimum(grid, _times(points[:, None], grid_of(turn), turn != 0).min(0, initial=INF))
+            grid = np.minimum(grid, times(points[:, None], grid_of(turn), turn != 0).min(0, initial=INF))
         return _Held(lo, hi, grid)
 
     def _fits(self, reach: Array, grid: Array) -> NDArray[np.bool_]:
@@ -301,7 +252,7 @@ class Turned(Follower):
         grid = np.zeros(len(matrix))
         alone = ((matrix != 0).sum(0) == 1) & (bias == 0)
         alone &= ~np.isin(np.arange(len(bias)), _filled(before))
-        for label in np.flatnonzero(alone):
+        for label in np.flatnonzero(alone).tolist():
             place = int(np.flatnonzero(matrix[:, label])[0])
             weight = abs(float(matrix[place, label]))
             if weight >= 1 and np.frexp(weight)[0] == 0.5:

@@ -13,7 +13,8 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.normed import ASSUMED, Normed
 from tracr_check.program import Program
 from tracr_check.proving import Weights, follow, logits_of
-from tracr_check.turned import Turned, orthogonal, plain_weights
+from tracr_check.rotation import orthogonal, plain_weights
+from tracr_check.turned import Turned
 from tracr_check.variables import Array
 from tracr_check.verdict import need, reject
 

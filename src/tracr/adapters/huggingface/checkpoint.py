@@ -63,7 +63,7 @@ def save_pretrained(
     overwrite: bool = False,
 ) -> None:
     """Write the model as a GPT-2 checkpoint; see `CompiledModel.save_pretrained`."""
-    from tracr.certificate.certifying import shown_certificate
+    from tracr.certificate.certifying import files_verdict, shown_certificate
     from tracr.certificate.saving import certificate_files
     from tracr.saving.models import check_target, files_of
 
@@ -85,12 +85,14 @@ def save_pretrained(
             {"output": chosen.name, "numbers": numbers},
         ),
         "ground_truth.json": _ground_truth(normed, sizes),
-        "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET), certificate).encode(),
     }
-    assert set(files) == NAMES
     more = certificate_files(certificate) if certificate is not None and certificate.model is model else {}
-    own = {**files_of(model), **more}
-    write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in own.items()}})
+    own = {f"{FOLDER}/{name}": data for name, data in {**files_of(model), **more}.items()}
+    verdict = files_verdict({**files, **own}) if more else None
+    checked = normed.verify(BUDGET)
+    files["README.md"] = card(normed, chosen, sizes, head, activation, checked, certificate, verdict).encode()
+    assert set(files) == NAMES
+    write_folder(path, {**files, **own})
 
 
 def checkpoint_files(
