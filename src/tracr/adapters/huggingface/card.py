@@ -14,9 +14,9 @@ from tracr.values import value_text
 
 if TYPE_CHECKING:
     from tracr.certificate.certificate import Certificate
-    from tracr_check import Verdict
     from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
+    from tracr_check import Verdict
 
 __all__ = ["block", "card", "front_matter", "page", "plain", "shortened", "usage"]
 
@@ -221,8 +221,8 @@ def _certificate(certificate: Certificate | None, verdict: Verdict | None) -> st
         return "\n\n".join(lines)
     if verdict is not None:
         lines.append(
-            f"The verdict of `tracr-check` on the tensors of this GPT-2, layer norms included: **{plain(str(verdict))}**. "
-            "No proof was found. This does not mean that the model is wrong."
+            f"The verdict of `tracr-check` on the tensors of this GPT-2, layer norms included: "
+            f"**{plain(str(verdict))}**. No proof was found. This does not mean that the model is wrong."
         )
     lines.append(
         f"The verdict of `tracr-check` on the compiled model, before layer norms were added: "
