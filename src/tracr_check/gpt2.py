@@ -45,9 +45,15 @@ FIXED = {
     "add_cross_attention": False,
 }
 GIVEN = ("model_type", "activation_function", "tie_word_embeddings")
+USED = {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner", "layer_norm_epsilon"}
+HARMLESS = {
+    *("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "initializer_range", "transformers_version"),
+    *("resid_pdrop", "embd_pdrop", "attn_pdrop", "use_cache", "summary_activation", "summary_first_dropout"),
+    *("summary_proj_to_labels", "summary_type", "summary_use_proj", "torch_dtype", "dtype"),
+}
 GPT2 = (
-    "the network is GPT-2 as transformers has it, in evaluation mode, with position ids from 0 and, unless the program "
-    "is causal, an attention mask that hides nothing"
+    "the network is GPT-2 as transformers has it, in evaluation mode; its ids are BOS, the tokens, and PAD after them; "
+    "positions are counted from 0, and unless the program is causal the attention mask hides nothing"
 )
 
 WORDS = " The outputs are words: decoding takes the word with the largest logit."
@@ -68,11 +74,15 @@ def prove_checkpoint(
             config.get(key, None if key in GIVEN else value) == value,
             f"there are no rules for {key} other than {value}",
         )
+    unknown = set(config) - {*FIXED, *USED, *HARMLESS}
+    need(not unknown, f"there are no rules for settings such as {min(unknown, default='')!r:.40}")
+    need(all(config.get(key, "float32") == "float32" for key in ("torch_dtype", "dtype")), "the format is not float32")
     chosen = parse_json(content[MARK], MARK)["output"]
     program.outputs = tuple(one for one in program.outputs if one[0] == chosen)
     need(len(program.outputs) == 1, "the program has no output of the name in tracr.json")
     tokens = [read_value(token) for token in model["options"]["vocab"]]
     vocab = parse_json(content[TOKENIZER], TOKENIZER)["model"]["vocab"]
+    need(config["vocab_size"] == len(vocab), "another number of words than in the configuration")
     words = word_ids(vocab, tokens, program.sops[program.outputs[0][1]])
     tensors = parse_tensors(content[TENSORS], TENSORS)
     named, bias = _network(tensors, config, program)

@@ -7,8 +7,8 @@ mean (any order of summation, Welford's recurrence too); the computed variance i
 v + e is rounded to a nearest number, and the root of a power of 4, or its reciprocal, is exact; x - m is rounded once,
 and multiplied by powers of two without rounding, before or after.
 
-**Lemma 1.** If twice the mean square is at most e / 2^26, then v + e is rounded to e, and y_d = x_d - m + r_d for one
-number m at each position, with |r_d| <= u (|x_d| + |m|), and r_d = 0 where x_d = 0.
+**Lemma 1.** If twice the mean square is at most e / 2^(p + 2), for sums of p bits, then v + e is rounded to e, and
+y_d = x_d - m + r_d for one number m at each position, with |r_d| <= u (|x_d| + |m|), and r_d = 0 where x_d = 0.
 *Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d is x_d - m rounded,
 for the computed mean m; and -m is a number of the format. QED
 
@@ -123,7 +123,10 @@ class Normed(Follower):
         sizes, count = _sizes(state), self.full.width
         largest = float(sizes.sum() + self.sums[kind]) * MORE  # of the balance, and so of all
         square = float((sizes**2).sum() + largest**2) / count
-        need(2 * MORE * square <= self.epsilon * 2.0**-26, "the variance of the stream is not surely small")
+        need(
+            2 * MORE * square <= self.epsilon * 2.0 ** -(self.a.sum_bits + 2),
+            "the variance of the stream is not surely small",
+        )
         return float(self.sums[kind] / count + (count + 8) * self.a.unit * largest) * 1.001
 
     def _seen(self, states: States) -> States:

@@ -111,6 +111,7 @@ def test_noise_and_rotated_norms_are_refused() -> None:
     assert "no rules for noise" in HIST.with_noise(1e-6).certify().reason
     assert not HIST.with_layer_norm().rotated(seed=1).certify().accepted
     assert "no rules for layer norms in bfloat16" in HIST.with_layer_norm().certify("bfloat16").reason
+    assert "variance" in HIST.with_layer_norm().certify("float64").reason  # epsilon is large enough for 24 bits only
 
 
 # Mutants of both
@@ -205,6 +206,8 @@ NEEDLES = {
     "scores by layer": (_configured(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse"),
     "scores not scaled": (_configured(scale_attn_weights=False), "scale_attn_weights"),
     "heads": (_configured(n_head=4), ""),
+    "sixteen bits": (_configured(torch_dtype="bfloat16"), "float32"),
+    "a quantisation": (_configured(quantization_config={"bits": 4}), "quantization_config"),
 }
 
 
