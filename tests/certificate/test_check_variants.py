@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 import safetensors.numpy
 
 import tracr
-from tests.tiers import in_turn
-from tracr.certificate.trials.mutants import SavedParts
+from tests.certificate.gpt2_in_numpy import gpt2_logits
+from tests.tiers import in_turn, slow, usual
+from tracr.certificate.trials.mutants import SavedParts, mutant
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
 from tracr.rasp import programs
 from tracr.rasp.programs import EXAMPLES
@@ -237,6 +239,40 @@ def test_extra_and_missing_tensors_are_rejected(checkpoint: Path, tmp_path: Path
     extra = altered(checkpoint, tmp_path, lambda tensors, _: tensors.update({"more.weight": np.ones(2, np.float32)}))
     assert "no rule covers" in extra.reason
     assert not altered(checkpoint, tmp_path, lambda tensors, _: tensors.pop("lm_head.weight")).accepted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["hist", *slow(["shift_by", "reverse", "frac_prevs", "induction"])])
+def test_no_harmful_mutant_of_a_checkpoint_is_accepted(name: str, tmp_path: Path) -> None:
+    """Tensors of the GPT-2, norms included, against runs on every input."""
+    model = library(name, 1, 3)
+    model.save_pretrained(tmp_path / "gpt2")
+    inputs = EveryInput(parts_of(model))
+    config = json.loads((tmp_path / "gpt2" / "config.json").read_text())
+    vocab = json.loads((tmp_path / "gpt2" / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    words = np.array([vocab[str(value)] for value in model.outputs[0].domain.values])  # type: ignore[union-attr]
+
+    def wrong(tensors: Mapping[str, np.ndarray]) -> int:
+        found = 0
+        for ids, length, (expected,) in inputs.batches:
+            logits = gpt2_logits(tensors, config, ids, inputs.causal)[:, 1 : length + 1]
+            right = np.isfinite(logits).all(-1) & (logits.argmax(-1) == words[expected])
+            found += int((~right).any(1).sum())
+        return found
+
+    given = safetensors.numpy.load_file(tmp_path / "gpt2" / "model.safetensors")
+    assert wrong(given) == 0
+    rng, seen = np.random.default_rng(9), Counter[tuple[bool, bool]]()
+    for number in range(usual(24, long=200)):
+        one = mutant(SavedParts(given, {}, {}, {}), rng, "weights" if number % 3 == 0 else "weight")
+        tensors = {key: array.astype(np.float32) for key, array in one.parts.weights.items()}
+        (tmp_path / "gpt2" / "model.safetensors").write_bytes(safetensors.numpy.save(tensors))
+        with np.errstate(all="ignore"):
+            harmful = wrong(tensors) > 0
+        accepted = check_folder(tmp_path / "gpt2").accepted
+        assert not (harmful and accepted), one.what
+        seen[harmful, accepted] += 1
+    assert seen[True, False] >= 1
+    assert seen[False, True] >= seen[False, False] / 2
 
 
 def test_layer_norms_of_torch_do_what_is_assumed() -> None:
