@@ -99,7 +99,7 @@ def _checked(
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, ARITHMETICS[name]) == digest, f"the export holds other weights in {name} than the folder")
     assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions(), *assumed)
-    theorem = _theorem(program, name, padding) + (WORDS if checkpoint else "")
+    theorem = _theorem(program, name, padding) + (WORDS.format(name=program.outputs[0][0]) if checkpoint else "")
     return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
 
 

@@ -56,7 +56,7 @@ GPT2 = (
     "positions are counted from 0, and unless the program is causal the attention mask hides nothing"
 )
 
-WORDS = " The outputs are words: decoding takes the word with the largest logit."
+WORDS = " The only output here is {name!r:.100}; decoding it takes the word with the largest logit."
 
 
 def is_checkpoint(folder: Path) -> bool:

@@ -113,16 +113,16 @@ class Normed(Follower):
     def _write(self, kind: int, state: State, sources: Array, matrix: Array, bias: Array) -> None:
         """Lemma 3 for one write."""
         sizes = _sizes(state)
-        sizes[self.balance] += sizes.sum() + self.sums[kind]
+        sizes[self.balance] += _total(state) + self.sums[kind]
         terms = sources @ np.abs(matrix) + np.abs(bias)
         errors = np.where(terms > 0, self.a.gamma(len(sources) + 4) * (terms + sizes) + 4 * self.a.tiny, 0.0)
         self.sums[kind] += MORE * (errors.sum() + sources @ _off_zero(matrix) + _off_zero(bias[None]).max())
 
     def _mean(self, kind: int, state: State) -> float:
         """A bound of |m|, and a check that the variance is small."""
-        sizes, count = _sizes(state), self.full.width
-        largest = float(sizes.sum() + self.sums[kind]) * MORE  # of the balance, and so of all
-        square = float((sizes**2).sum() + largest**2) / count
+        total, count = _total(state), self.full.width
+        largest = float(total + self.sums[kind]) * MORE  # of the balance, and so of all
+        square = (total**2 + largest**2) / count
         need(
             2 * MORE * square <= self.epsilon * 2.0 ** -(self.a.sum_bits + 2),
             "the variance of the stream is not surely small",
@@ -162,6 +162,12 @@ def _sizes(state: State) -> Array:
     for boxes in state.tables.values():
         found[boxes.dims] += np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).max(0, initial=0.0)
     return found * MORE
+
+
+def _total(state: State) -> float:
+    """The most that the absolute values of all dimensions add up to: variable by variable, one value of each."""
+    rows = [np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).sum(1) for boxes in state.tables.values()]
+    return MORE * sum(float(one.max(initial=0.0)) for one in rows)
 
 
 def _kinds(states: States) -> Iterator[tuple[int, State]]:

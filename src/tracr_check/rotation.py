@@ -17,7 +17,7 @@ from tracr_check.verdict import need
 __all__ = ["exact_product", "orthogonal", "plain_weights", "times"]
 
 READERS, WRITERS = ("W_Q", "W_K", "W_V", "W_in", "W_U"), ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
-LARGEST = 2_000  # dimensions
+LARGEST, PRODUCTS = 2_000, 8e9  # dimensions, and products of a rotation and weights
 
 
 def orthogonal(given: Any, width: int) -> Array:
@@ -31,6 +31,7 @@ def orthogonal(given: Any, width: int) -> Array:
 
 def exact_product(left: Array, right: Array) -> Array:
     """A product of two matrices that is exact in float64: every sum has multiples of a grid, and few enough bits."""
+    need(left.size * right.shape[1] <= PRODUCTS, "too many weights to turn")
     size, least = np.abs(left) @ np.abs(right), np.full((len(left), right.shape[1]), INF)
     few = bits_of(left).max(initial=0) + bits_of(right).max(initial=0) <= 53
     grids, others = grid_of(left), grid_of(right)

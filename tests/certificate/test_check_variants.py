@@ -50,6 +50,19 @@ def test_the_rotated_library_is_accepted(name: str, level: int) -> None:
     assert library(name, level).rotated(seed=5).certify().accepted
 
 
+@pytest.mark.parametrize("variant", ["rotated", "with_layer_norm"])
+def test_variants_are_saved_with_their_certificates(variant: str, tmp_path: Path) -> None:
+    """The folder is checked as it is, and a changed weight is refused."""
+    getattr(HIST, variant)().save(tmp_path / "variant", certificate=True)
+    loaded = tracr.load(tmp_path / "variant")
+    assert check_folder(tmp_path / "variant").accepted
+    assert loaded.certificate.accepted
+    assert loaded.certify().accepted
+    weights = {name: array.copy() for name, array in loaded.parameters.named()}
+    weights["unembed.W_U"][:, 0] += 3.0
+    assert not loaded.with_weights(weights).certify().accepted
+
+
 def test_the_rotations_are_real() -> None:
     """The models that are accepted have dimensions that hold several labels."""
     rotated = library("sort", 1).rotated(seed=1)
@@ -179,7 +192,7 @@ def test_a_checkpoint_is_accepted(checkpoint: Path, tmp_path: Path) -> None:
     assert "word with the largest logit" in verdict.theorem
     assert altered(checkpoint, tmp_path, lambda tensors, config: None).accepted
     card = (checkpoint / "README.md").read_text(encoding="utf-8")
-    assert "on the tensors of this GPT-2, layer norms included: **ACCEPTED**" in card
+    assert "on the tensors of this GPT-2, layer norms included: **ACCEPTED in float32" in card
 
 
 def _set(name: str, place: Any, value: float) -> Callable[[dict[str, np.ndarray], dict[str, Any]], None]:

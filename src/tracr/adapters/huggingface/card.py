@@ -212,7 +212,9 @@ def _certificate(certificate: Certificate | None, verdict: Verdict | None) -> st
     lines = ["## Certificate"]
     if verdict is not None and verdict.accepted:
         lines += [
-            "The verdict of `tracr-check` on the tensors of this GPT-2, layer norms included: **ACCEPTED**.",
+            f"The verdict of `tracr-check` on the tensors of this GPT-2, layer norms included: **ACCEPTED in "
+            f"{verdict.arithmetic}, lengths {verdict.lengths[0]} to {verdict.lengths[1]}, "
+            f"{'padded' if verdict.padded else 'unpadded'}**.",
             verdict.theorem,
             "\n".join(f"- assuming: {plain(one)}" for one in verdict.assumptions),
             "`python -m tracr_check .` in this folder repeats the check; it needs numpy and the package `tracr_check` "
