@@ -14,6 +14,7 @@ import pytest
 import safetensors.numpy
 
 import tracr
+from tests.agreement import load_compiled
 from tests.certificate.gpt2_in_numpy import gpt2_logits
 from tests.tiers import in_turn, slow, usual
 from tracr.certificate.trials.mutants import SavedParts, mutant
@@ -54,8 +55,9 @@ def test_the_rotated_library_is_accepted(name: str, level: int) -> None:
 def test_variants_are_saved_with_their_certificates(variant: str, tmp_path: Path) -> None:
     """The folder is checked as it is, and a changed weight is refused."""
     getattr(HIST, variant)().save(tmp_path / "variant", certificate=True)
-    loaded = tracr.load(tmp_path / "variant")
+    loaded = load_compiled(tmp_path / "variant")
     assert check_folder(tmp_path / "variant").accepted
+    assert loaded.certificate is not None
     assert loaded.certificate.accepted
     assert loaded.certify().accepted
     weights = {name: array.copy() for name, array in loaded.parameters.named()}
