@@ -83,6 +83,7 @@ class _Step:
     def __init__(self, state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> None:
         self.state, self.neurons, self.placed, self.arithmetic = state, neurons, placed, arithmetic
         reads = read_state(state, neurons.w_in, neurons.b_in)
+        self.sharp = state.sharp(neurons.w_in)
         self.powers = self.powers_of_two()
         self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
         self.directions = [self.direction(h) for h in range(len(neurons.b_in))]
@@ -107,7 +108,7 @@ class _Step:
     def powers_of_two(self) -> NDArray[np.bool_]:
         """Neurons that read one dimension with a weight 2^k, k >= 0, and no bias: their product is exact."""
         w, b = self.neurons.w_in, self.neurons.b_in
-        alone = ((w != 0).sum(0) == 1) & (b == 0)
+        alone = ((w != 0).sum(0) == 1) & (b == 0) & self.sharp
         largest = np.abs(w).max(0, initial=0.0)
         return np.asarray(alone & (np.frexp(largest)[0] == 0.5) & (largest >= 1))
 
@@ -123,12 +124,13 @@ class _Step:
             hi[boxes.dims] += boxes.hi.max(0)
             tables[boxes.dims] += ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
         fixed = (lo == hi) & (tables <= 1)  # not a sum of several numbers, which may be rounded
-        constants = np.where(fixed, lo, 0.0)
         w, b = self.neurons.w_in, self.neurons.b_in
-        weights = np.where(fixed[:, None], 0.0, w)
-        products = np.vstack([constants[:, None] * w, b[None]])
+        counted = fixed[:, None] & self.sharp
+        constants = np.where(counted, lo[:, None], 0.0)
+        weights = np.where(counted, 0.0, w)
+        products = np.vstack([constants * w, b[None]])
         size = np.abs(products).sum(0)
-        few = (bits_of(constants)[:, None] + bits_of(w) <= 53).all(0)
+        few = (bits_of(constants) + bits_of(w) <= 53).all(0)
         exact = few & (size <= 2.0**52 * grid_of(products).min(0))
         return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size), size
 
@@ -152,6 +154,7 @@ class _Step:
             sum(float(part[1].max()) for part in held.values()),
         )
         own = neurons[(w[dim, neurons] != 0) & ((w[:, neurons] != 0).sum(0) == 1)] if held else neurons[:0]
+        own = own[self.sharp[own]]
         size = max(abs(lo), abs(hi))
         if len(own):
             left = self.left(dim, own, lo, hi)
