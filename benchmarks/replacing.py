@@ -30,8 +30,10 @@ import torch
 import tracr
 from tracr import graft
 from tracr.graft.controls import told_by
+from tracr.graft.observed import CodedValues, observe
+from tracr.graft.replacing import workbench
 
-COSTS, WANTED, SHARE, FEWER = 0.05, 0.99, 0.75, 5
+COSTS, WANTED, SHARE = 0.05, 0.99, 0.75
 
 
 def main() -> None:
@@ -58,7 +60,7 @@ def main() -> None:
                 continue
             for row in rows_of(place.name, twin, given, done):
                 rows.append(row)
-                print(json.dumps({name: value for name, value in row.items() if name != "explained"}), flush=True)
+                print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
                 given.out.parent.mkdir(parents=True, exist_ok=True)
                 aside = given.out.with_suffix(".tmp")
                 aside.write_text(json.dumps(rows, indent=1) + "\n")
@@ -91,25 +93,37 @@ def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], refine: 
     if report.cost < COSTS:
         return found
     found |= {"closed": share(report), "counts": report.counts, "verdict": report.verdict, "reads": rounded(report)}
-    steps = 0
     if found["closed"]["value"] < WANTED:
-        steps = refine
-        again = graft.replace(host, part.name, part, inputs, share=SHARE, refine=steps).report()
+        again = graft.replace(host, part.name, part, inputs, share=SHARE, refine=refine).report()
         found |= {"refined": share(again), "counts": again.counts, "verdict": again.verdict, "reads": rounded(again)}
-    grafted = FEWER if steps else 12  # refining takes longer
-    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=steps, grafted=grafted)
-    best = ranking.best
-    true = next((one for one in ranking.rows if part.title in (one.part.title, *one.equal)), None)
-    same = true is not None and true.output.key == best.output.key
-    apart = true is not None and true.output.key_at_positions == best.output.key_at_positions
-    simpler = true is not None and told_by(true.output, best.output) == 1.0
-    place = None if true is None else 1 + ranking.rows.index(true)
-    first: dict[str, Any] = {
-        "first": best.part.title,
-        "first_recovers": round(best.recovered.value, 4) if best.recovered else None,
+    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=refine)
+    true = observe([part], [*ranking_inputs(host, part, inputs)])[0].output
+    rows = [candidate(one, part, true) for one in ranking.rows]
+    return {**found, "tried": ranking.tried, "ranking": rows}
+
+
+def ranking_inputs(host: Any, part: Any, inputs: list[Any]) -> Any:
+    """The inputs in the order in which a ranking has them."""
+    return workbench(host, part.name, inputs, share=SHARE, seed=0).inputs
+
+
+def candidate(one: Any, part: Any, true: Any) -> dict[str, Any]:
+    """A row of a ranking, and how its output and the true one tell each other."""
+    tested = CodedValues(true.classes[-len(one.computed.classes) :, : one.computed.classes.shape[1]], true.codes)
+    numbers = {name: round(getattr(one, name), 5) for name in ("accuracy", "faithful", "told", "divergence", "bits")}
+    return {
+        "part": one.part.title,
+        "true": part.title in (one.part.title, *one.equal),
+        "recovered": None if one.recovered is None else round(one.recovered.value, 4),
+        "behind": [round(value, 5) for value in one.behind.to_dict().values()],
+        **numbers,
+        "least_read": round(min(one.reads.values(), default=1.0), 4),
+        "same": one.output.key == true.key,
+        "same_at_positions": one.output.key_at_positions == true.key_at_positions,
+        "told_by_true": round(told_by(true, one.output), 4),
+        "tells_true": round(told_by(one.output, true), 4),
+        "computes_true": round(min(told_by(one.computed, tested), told_by(tested, one.computed)), 4),
     }
-    first["same_at_positions"] = apart
-    return {**found, **first, "same": same, "function_of_true": simpler, "place": place, "tried": ranking.tried}
 
 
 def share(report: Any) -> dict[str, float]:

@@ -127,6 +127,20 @@ class Workbench:
         found, own = (torch.as_tensor(one) for one in (self.logits(self.few, written), self.record.logits))
         return float(self.few.losses(found, self.reference(own[: len(self.few), : found.shape[1]])).sum())
 
+    def computed(self, grafted: Grafted, output: CodedValues) -> CodedValues:
+        """The values of an output that a graft computes on the inputs to test with, from what it reads."""
+        stream = torch.as_tensor(self.test_record.stream[:, self.test.start :], dtype=torch.float32)
+        real = torch.as_tensor(self.test.real, device=self.host.device)
+        with torch.no_grad():
+            out = [part(stream.to(self.host.device), real) for part in grafted.compiled_parts]
+            found = grafted.write.values(torch.cat(out, dim=-1), real)
+        return CodedValues(found.cpu().numpy(), output.codes)
+
+    def divergence(self, logits: NDArray[Any]) -> float:
+        """How far logits on the inputs to test with are from the host's own, at a scored token."""
+        found, own = torch.as_tensor(logits), torch.as_tensor(self.test_record.logits)
+        return float(self.test.losses(found, own).sum() / max(1, int(self.test.scored.sum())))
+
     def reference(self, logits: torch.Tensor) -> torch.Tensor | None:
         """The logits to come near to: the host's own, or `None` for the right answers."""
         return logits if self.aim == "host" else None
