@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from torch.nn import functional
 
 import tracr
 from tracr import graft, zoo
@@ -66,7 +65,7 @@ def task_of(name: str) -> HostTask:
 
 
 def modular(prime: int) -> HostTask:
-    """a b = -> (a + b) mod p at the last position; the compiled model has two heads that copy, and a table that adds."""
+    """a b = -> (a + b) mod p at the last position: compiled, two heads copy and a table adds."""
     at = {place: rasp.Select(rasp.indices, rasp.Full(place), rasp.Comparison.EQ) for place in (0, 1)}
     first, second = (rasp.Aggregate(at[place], rasp.tokens, default=0).named(f"term{place}") for place in (0, 1))
 
