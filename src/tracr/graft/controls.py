@@ -24,6 +24,7 @@ from tracr.graft.fitting import fit_linear, fit_write_means
 from tracr.graft.modules import WriteModule
 from tracr.graft.observed import CodedValues, coded
 from tracr.graft.part import Part
+from tracr.graft.recovery import HostScore, Recovery
 from tracr.graft.refining import refine_writing
 from tracr.graft.replacing import Fitted, Workbench
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tracr.graft.data import GraftData
     from tracr.graft.host import HostRecord
 
-__all__ = ["Controlled", "ablations_of", "controls_of", "rank_of", "told_by"]
+__all__ = ["Controlled", "ablations_of", "controls_of", "rank_of", "recovery_of", "told_by"]
 
 Array = NDArray[Any]
 DRAWN, TRIES = 3, 40
@@ -198,6 +199,13 @@ def _rows(record: HostRecord, data: GraftData, *, heads: bool, causal: bool) -> 
         totals = np.broadcast_to(held.sum(axis=1, keepdims=True), held.shape)
         counts = np.broadcast_to(data.real.sum(axis=1, keepdims=True), data.real.shape)
     return np.concatenate([tokens, totals / np.maximum(counts, 1)[..., None]], axis=-1)
+
+
+def recovery_of(bench: Workbench, seed: int) -> Recovery:
+    """The host and its mean ablation on the inputs to test with, which anything in the component's place is beside."""
+    mean = ablations_of(bench, np.random.default_rng(seed))["mean"]
+    own, ablated = (HostScore(*bench.test.score(logits)) for logits in (bench.test_record.logits, mean))
+    return Recovery(bench.test.scored, own, ablated, seed)
 
 
 def ablations_of(bench: Workbench, rng: np.random.Generator) -> dict[str, Array]:

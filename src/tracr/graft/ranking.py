@@ -22,7 +22,7 @@ from torch import nn
 
 from tracr.arguments import whole
 from tracr.errors import TracrError
-from tracr.graft.controls import ablations_of
+from tracr.graft.controls import recovery_of
 from tracr.graft.fitting import fit_write, fit_write_means
 from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
@@ -143,15 +143,13 @@ def explain(
     if not candidates:
         raise TracrError(f"no part of the library can be at {bench.sites.place.name}", hint="pass other parts")
     chosen = _first_trial(bench, [one for one, _ in candidates])[:count]
-    test, own = bench.test, HostScore(*bench.test.score(bench.test_record.logits))
-    mean = ablations_of(bench, np.random.default_rng(seed))["mean"]
-    recovery = Recovery(test.scored, own, HostScore(*test.score(mean)), seed)
+    recovery = recovery_of(bench, seed)
     rows = _explained(bench, recovery, [candidates[number] for number in chosen], 0)
     if steps and max((one.recovered.value for one in rows if one.recovered), default=1.0) < ENOUGH:
         rows = _explained(bench, recovery, [candidates[number] for number in chosen[:FEWER]], steps)
     return PartRanking(
         bench.sites.place.name,
-        recovery.accuracy(own),
+        recovery.accuracy(recovery.host),
         recovery.accuracy(recovery.ablated),
         len(candidates),
         tuple(_ordered(rows)),
