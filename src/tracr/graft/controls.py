@@ -168,7 +168,8 @@ def _linear(fitted: Fitted) -> Array:
     heads, causal = bench.sites.place.kind == "attn", fitted.observed[0].part.model.options.causal
     real, start = bench.fit.real, bench.fit.start
     rows = _rows(bench.record, bench.fit, heads=heads, causal=causal)
-    into, out, bias = fit_linear(rows[real], bench.record.written[:, start:][real], rank_of(fitted))
+    there = bench.writes_at(bench.fit)
+    into, out, bias = fit_linear(rows[there], bench.record.written[:, start:][there], rank_of(fitted))
     constants = fit_write_means(bench.record.written, real, start)
     module = LinearModule(into=into, out=out, bias=bias, before=constants.before, pad=constants.pad)
     module.to(bench.host.device)

@@ -28,7 +28,7 @@ from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
 from tracr.graft.parts_library import distinct
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
-from tracr.graft.replacing import Workbench, workbench, write_maps
+from tracr.graft.replacing import Workbench, workbench
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]
 
@@ -121,6 +121,7 @@ def explain(
     grafted: int = 12,
     refine: int = 0,
     aim: str = "host",
+    tokens: str = "all",
     seed: int = 0,
 ) -> PartRanking:
     """Rank parts by what they recover in the place of a component.
@@ -134,10 +135,11 @@ def explain(
         grafted: how many candidates go on after the first trial.
         refine: steps of gradient descent on the maps of the first of these, if none recovers 99 % in closed form.
         aim: as for `replace`.
+        tokens: as for `replace`.
         seed: of the division of the inputs and of the intervals.
     """
     count, steps = whole("grafted", grafted, 1), whole("refine", refine)
-    bench = workbench(host, at, data, share=share, seed=seed, aim=aim)
+    bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
     kind = "head" if bench.sites.place.kind == "attn" else "mlp"
     candidates = distinct([one for one in parts if one.kind == kind], bench.inputs)
     if not candidates:
@@ -161,9 +163,8 @@ def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[i
     data = bench.fit.rows(np.arange(min(SHOWN, len(bench.fit))), cut=False)
     rights = []
     for one in candidates:
-        output, written, start = bench.fitted_rows(one.output), bench.record.written, bench.fit.start
-        maps = write_maps(output, written, start, 2)
-        shown = output.classes[: len(data)]
+        maps = bench.write_maps(one.output, 2)
+        shown = bench.fitted_rows(one.output).classes[: len(data)]
         rights.append(max(bench.score(data, found.written(shown))[0].sum() for found in maps) / data.scored.sum())
     found = np.array(rights)
     return _simplest_first(found, [one.output.bits for one in candidates], found.max(initial=0.0) - TRIAL)
@@ -193,14 +194,14 @@ def _explained(bench: Workbench, recovery: Recovery, candidates: Sequence[Candid
         labels = [variable.label for variable in observed.part.inputs]
         reads = {label: bench.read(values).tested for label, values in zip(labels, observed.reads, strict=True)}
         computed, wanted = bench.computed(grafted, observed.output), bench.test_rows(observed.output)
-        real = bench.test.real
+        there = bench.writes_at(bench.test)
         row = ExplainedBy(
             observed.part,
             recovery.recovered(score),
             recovered_loss(recovery, score),
             recovery.accuracy(score),
             recovery.difference(best, score),
-            float((computed.classes == wanted.classes)[real].mean()),
+            float((computed.classes == wanted.classes)[there].mean()),
             told_of_writing(bench, observed.output),
             bench.divergence(found),
             reads,
@@ -218,13 +219,13 @@ def told_of_writing(bench: Workbench, output: CodedValues) -> float:
 
     The variance is that around the mean at each position; the maps are fitted on the inputs to fit with.
     """
-    real, start = bench.test.real, bench.test.start
-    written = bench.test_record.written[:, start:][real]
-    means = fit_write_means(bench.record.written, bench.fit.real, start).written(np.where(real, 0, -1))
-    fitted = fit_write(bench.fitted_rows(output), bench.record.written, start)[-1].written(
+    there, start = bench.writes_at(bench.test), bench.test.start
+    written = bench.test_record.written[:, start:][there]
+    means = fit_write_means(bench.record.written, bench.fit.real, start).written(np.where(bench.test.real, 0, -1))
+    fitted = fit_write(bench.fitted_rows(output), bench.record.written, start, bench.writes_at(bench.fit))[-1].written(
         bench.test_rows(output).classes
     )
-    left, all_of_it = (((written - one[:, start:][real]) ** 2).sum() for one in (fitted, means))
+    left, all_of_it = (((written - one[:, start:][there]) ** 2).sum() for one in (fitted, means))
     return float(1 - left / max(all_of_it, 1e-12))
 
 
