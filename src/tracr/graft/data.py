@@ -58,6 +58,13 @@ class HostAnswers:
             return np.asarray(given == wanted)
         return np.asarray((np.abs(given - wanted) <= FAR) | (np.isnan(given) & np.isnan(wanted)))
 
+    def same(self, logits: Array, others: Array) -> NDArray[np.bool_]:
+        """Where [input, token] two logits give the same answer."""
+        mine, theirs = (one[..., self.start : self.stop].astype(np.float64) for one in (logits, others))
+        if self.wanted.ndim == 2:
+            return np.asarray(mine.argmax(axis=-1) == theirs.argmax(axis=-1))
+        return replace(self, start=0, stop=mine.shape[-1], wanted=theirs).right(mine)
+
     def losses(self, logits: torch.Tensor, reference: torch.Tensor | None = None) -> torch.Tensor:
         """Cross-entropy of classes, squared error of numbers, [input, token]; with `reference`, from its answers.
 
@@ -121,6 +128,11 @@ class GraftData:
         return np.logical_and.reduce([self.scored, *rights]), self.losses(
             torch.as_tensor(logits, dtype=torch.float64)
         ).numpy()
+
+    def same(self, logits: Array, others: Array) -> NDArray[np.bool_]:
+        """Where [input, token] two logits give the same answers; false if unscored."""
+        found = [one.same(logits[:, self.start :], others[:, self.start :]) for one in self.answers]
+        return np.logical_and.reduce([self.scored, *found])
 
     def losses(self, logits: torch.Tensor, reference: torch.Tensor | None = None) -> torch.Tensor:
         """The losses of all answers at each token, 0 if unscored; with `reference`, from its answers instead."""

@@ -151,14 +151,15 @@ class Workbench:
         found, own = (torch.as_tensor(one) for one in (self.logits(self.few, written), self.record.logits))
         return float(self.few.losses(found, self.reference(own[: len(self.few), : found.shape[1]])).sum())
 
-    def computed(self, grafted: Grafted, output: CodedValues) -> CodedValues:
-        """The values of an output that a graft computes on the inputs to test with, from what it reads."""
+    def computed(self, grafted: Grafted, output: CodedValues) -> tuple[CodedValues, NDArray[np.float32]]:
+        """The values of an output that a graft computes on the inputs to test with, and what it writes for them."""
         stream = torch.as_tensor(self.test_record.stream[:, self.test.start :], dtype=torch.float32)
         real = torch.as_tensor(self.test.real, device=self.host.device)
         with torch.no_grad():
             out = [part(stream.to(self.host.device), real) for part in grafted.compiled_parts]
             found = grafted.write.values(torch.cat(out, dim=-1), real)
-        return CodedValues(found.cpu().numpy(), output.codes)
+            written = grafted.write.of_classes(found)
+        return CodedValues(found.cpu().numpy(), output.codes), written.cpu().numpy()
 
     def divergence(self, logits: NDArray[Any]) -> float:
         """How far logits on the inputs to test with are from the host's own, at a scored token."""
