@@ -21,9 +21,11 @@ host was trained on, and every number is of held-out pairs. Controls are as many
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ import tracr
 from tracr import graft
 from tracr.rasp import rasp
 
-LEVELS, KEY, FITTED, TESTED = 20, 0.1, 2_000, 2_000
+LEVELS, KEY = 20, 0.1
 STAGES = ("half", "most", "final")
 
 
@@ -87,7 +89,7 @@ def parts_for(prime: int, frequencies: list[int]) -> dict[str, list[Any]]:
     return found
 
 
-def rows_of(folder: Path, stage: str) -> list[dict[str, Any]]:
+def rows_of(folder: Path, stage: str, pairs: int) -> Iterator[dict[str, Any]]:
     """The rows of one host: for each explanation what it recovers, and by how much it raises accuracy."""
     prime = int(folder.name.split("_")[-1].partition("-")[0])
     task, host = load_host(folder, stage)
@@ -96,7 +98,7 @@ def rows_of(folder: Path, stage: str) -> list[dict[str, Any]]:
     data, known = data_of(task), np.array(training["trained_on"])
     rng = np.random.default_rng(0)
     unseen = np.setdiff1d(np.arange(len(data)), known)
-    fit, test = (data.rows(np.sort(rng.permutation(one)[:most])) for one, most in ((known, FITTED), (unseen, TESTED)))
+    fit, test = (data.rows(np.sort(rng.permutation(one)[:pairs])) for one in (known, unseen))
     power = powers(host, prime)
     key = [int(one) + 1 for one in np.flatnonzero(power >= KEY * power.max())]
     others = [one for one in rng.permutation(np.arange(1, prime // 2 + 1)).tolist() if one not in key][: len(key)]
@@ -105,18 +107,16 @@ def rows_of(folder: Path, stage: str) -> list[dict[str, Any]]:
     made, wrong = parts_for(prime, key), parts_for(prime, sorted(others))
     table = [part for part in graft.parts_of(task.model, "table") if part.name.endswith(".mlp")]
     claims = [
-        ("blocks.0.attn", "waves", made["waves"]),
-        ("blocks.0.attn", "other waves", wrong["waves"]),
         ("blocks.0.mlp", "product", made["product"]),
         ("blocks.0.mlp", "phase", made["phase"]),
         ("blocks.0.mlp", "other phases", wrong["phase"]),
+        ("blocks.0.attn", "waves", made["waves"]),
+        ("blocks.0.attn", "other waves", wrong["waves"]),
         ("blocks.0.mlp", "table", table),
     ]
-    return [
-        {**about, "at": at, "claim": name, **measured(host, at, parts, fit, test)}
-        for at, name, parts in claims
-        if parts
-    ]
+    for at, name, parts in claims:
+        if parts:
+            yield {**about, "at": at, "claim": name, "pairs": pairs, **measured(host, at, parts, fit, test)}
 
 
 def measured(host: Any, at: str, parts: list[Any], fit: Any, test: Any) -> dict[str, Any]:
@@ -144,18 +144,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/replacing/modular.json"))
+    parser.add_argument("--stages", nargs="+", default=list(STAGES))
+    parser.add_argument("--pairs", type=int, default=2_000, help="pairs to fit with, and pairs to test with")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
     done = {(row["host"], row["stage"]) for row in rows}
-    for folder in sorted(given.folder.glob("add_mod_*")):
-        for stage in STAGES:
-            if (folder.name, stage) in done or not (folder / f"{stage}.safetensors").exists():
-                continue
-            rows += rows_of(folder, stage)
-            for row in [one for one in rows if (one["host"], one["stage"]) == (folder.name, stage)]:
-                print({name: row[name] for name in ("host", "stage", "claim", "host_accuracy", "accuracy", "verdict")})
+    for folder, stage in itertools.product(sorted(given.folder.glob("add_mod_*")), given.stages):
+        if (folder.name, stage) in done or not (folder / f"{stage}.safetensors").exists():
+            continue
+        for row in rows_of(folder, stage, given.pairs):
+            rows.append(row)
+            shown = ("host", "stage", "frequencies", "claim", "host_accuracy", "accuracy", "least_read", "verdict")
+            print({name: row[name] for name in shown}, flush=True)
             aside = given.out.with_suffix(".tmp")
             aside.write_text(json.dumps(rows, indent=1) + "\n")
             aside.replace(given.out)

@@ -24,11 +24,11 @@ from tracr import graft
 from tracr.graft.controls import ablations_of
 from tracr.graft.replacing import workbench
 
-COSTS, SHARE, MOST = 0.05, 0.75, 1_500
+COSTS, SHARE = 0.05, 0.75
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
-    """A row for each component of a host."""
+def rows_of(folder: Path, most: int, whole: bool) -> list[dict[str, Any]]:
+    """A row for each component of a host; `whole` leaves out single heads."""
     task, host = load_host(folder)
     curves = json.loads((folder / "training.json").read_text())["curves"]
     name, _, seed = folder.name.rpartition("-")
@@ -37,11 +37,12 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     own = graft.parts_of(task.model, f"{name} (own)")
     library = graft.library(options.vocab, options.max_seq_len, causal=options.causal)
     data = data_of(task)
-    data = data.rows(np.random.default_rng(0).permutation(len(data))[:MOST])
+    data = data.rows(np.random.default_rng(0).permutation(len(data))[:most])
     heads = range(host.cfg.n_heads)
     places: list[Any] = []
     for layer in range(task.layers):
-        places += [f"blocks.{layer}.attn", *(f"blocks.{layer}.attn.{head}" for head in heads), f"blocks.{layer}.mlp"]
+        single = [] if whole else [f"blocks.{layer}.attn.{head}" for head in heads]
+        places += [f"blocks.{layer}.attn", *single, f"blocks.{layer}.mlp"]
     return [{**about, "at": at, **explained(host, at, [*own, *library], data)} for at in places]
 
 
@@ -79,6 +80,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/replacing/plain.json"))
     parser.add_argument("--only", nargs="+", help="names of hosts")
+    parser.add_argument("--inputs", type=int, default=1_500)
+    parser.add_argument("--whole", action="store_true", help="whole sub-layers only, no single heads")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -88,7 +91,7 @@ def main() -> None:
         name, _, seed = folder.name.rpartition("-")
         if (given.only and folder.name not in given.only) or (name, int(seed)) in done or name.startswith("add_mod"):
             continue
-        rows += rows_of(folder)
+        rows += rows_of(folder, given.inputs, given.whole)
         given.out.parent.mkdir(parents=True, exist_ok=True)
         aside = given.out.with_suffix(".tmp")
         aside.write_text(json.dumps(rows, indent=1) + "\n")

@@ -442,3 +442,21 @@ def test_maps_at_scored_tokens_know_nothing_of_the_others(twin: Any) -> None:
     assert len(rows[0]) == 4 * len(rows[1])
     with pytest.raises(TracrError, match="tokens"):
         graft.replace(twin.to_torch(), "blocks.0.mlp", grafts[0].parts, data, tokens="last")
+
+
+def test_inputs_to_fit_with_may_all_be_shorter_than_one_to_test_with(twin: Any) -> None:
+    """One long input among short ones, on either side of the division: the graft runs and reports."""
+    inputs = [one for one in graft.inputs_of(twin.teacher, 600) if len(one) < 4] + [tuple("abcab")]
+    sides = set()
+    for seed in range(6):
+        grafted = graft.replace(
+            twin.to_torch(), "blocks.0.mlp", graft.Part(twin.teacher, "blocks.0.mlp"), inputs, seed=seed
+        )
+        assert grafted.fitted is not None
+        sides.add(inputs[-1] in grafted.fitted.bench.fit.inputs)
+        assert grafted.report().line("replaced").accuracy > 0.8
+    assert sides == {True, False}
+    short = graft.data_of_program(twin.teacher, inputs[:-1])
+    other = graft.replace(twin.to_torch(), "blocks.0.mlp", grafted.parts, short)
+    with pytest.raises(InputError, match="up to 3 tokens, not 5"):
+        other.report(graft.data_of_program(twin.teacher, inputs))

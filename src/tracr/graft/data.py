@@ -153,7 +153,8 @@ class GraftData:
                 f"{len(keys)} different inputs cannot be divided into inputs to fit with and inputs to test with",
                 hint="give more inputs, or another share",
             )
-        return self.rows(rng.permutation(np.flatnonzero(mine))), self.rows(rng.permutation(np.flatnonzero(~mine)))
+        fit, test = (rng.permutation(np.flatnonzero(one)) for one in (mine, ~mine))
+        return self.rows(fit, cut=False), self.rows(test, cut=False)  # one of them may have no input of the full length
 
 
 def inputs_of(model: DesignedModel, most: int = 2_000, seed: int = 0) -> list[tuple[Any, ...]]:

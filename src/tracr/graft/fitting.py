@@ -199,6 +199,7 @@ def fit_write_means(written: Array, real: NDArray[np.bool_], start: int) -> Writ
     mine = written[:, start:]
     counted = real.sum(axis=0)
     positions = (mine * real[..., None]).sum(axis=0) / np.maximum(counted, 1)[:, None]
+    positions[counted == 0] = mine[real].mean(axis=0)  # no input reaches this position
     pad = mine[~real].mean(axis=0) if not real.all() else np.zeros(mine.shape[-1])
     nothing = np.zeros((1, 0))
     return WriteMap(nothing, np.zeros((1, mine.shape[-1])), positions, written[:, :start].mean(axis=0), pad)

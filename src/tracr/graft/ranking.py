@@ -10,7 +10,8 @@ Several parts may keep the host right. Of those whose accuracy is the best up to
 
 - those are put behind that do not compute what their programs say, because their variables cannot be read;
 - then those with which the host answers otherwise than with its own component, if the component computes on another
-  input than the rest of the host (an interchange). A part that knows the answer, in the place of a component that
+  input than the rest of the host (an interchange); shares within `TIE` of the best, or whose difference from it has an
+  interval with 0, are equal. A part that knows the answer, in the place of a component that
   computes a step towards it, is right on every input, and wrong then;
 - the first of the others is the one whose output has the least entropy. A part that says more than the component needs
   (a count and the token) recovers as much as the true one; therefore the simplest is taken. A simpler part than the
@@ -274,7 +275,7 @@ def _ordered(rows: Sequence[ExplainedBy]) -> list[ExplainedBy]:
     tied = [one for one in rows if one.behind.value <= TIE]
     faithful = max(one.faithful for one in tied) - FAITHFUL
     kept = [one for one in tied if one.faithful >= faithful]
-    first = [one for one in kept if one.swapped_behind.low <= 0] or kept
+    first = [one for one in kept if min(one.swapped_behind.value - TIE, one.swapped_behind.low) <= 0]
 
     def place(one: ExplainedBy) -> tuple[float, ...]:
         if one in first:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.errors import InputError
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
@@ -190,6 +191,11 @@ def _unseen(fitted: Fitted) -> float:
 def _on(fitted: Fitted, data: GraftData) -> Fitted:
     """The same fit, to be tested on other inputs."""
     bench = fitted.bench
+    if data.longest > bench.fit.longest:
+        raise InputError(
+            f"the maps were fitted on inputs of up to {bench.fit.longest} tokens, not {data.longest}",
+            hint="fit with longer inputs in the data",
+        )
     moved = replace(bench, test=data, test_record=recorded(bench.host, bench.sites, data.ids))
     observed = moved.observed([one.part for one in fitted.observed])
     return replace(fitted, bench=moved, observed=tuple(observed), output=joint_output(observed))
