@@ -132,7 +132,7 @@ class GraftData:
     def same(self, logits: Array, others: Array) -> NDArray[np.bool_]:
         """Where [input, token] two logits give the same answers; false if unscored."""
         found = [one.same(logits[:, self.start :], others[:, self.start :]) for one in self.answers]
-        return np.logical_and.reduce([self.scored, *found])
+        return np.asarray(np.logical_and.reduce([self.scored, *found]))
 
     def losses(self, logits: torch.Tensor, reference: torch.Tensor | None = None) -> torch.Tensor:
         """The losses of all answers at each token, 0 if unscored; with `reference`, from its answers instead."""

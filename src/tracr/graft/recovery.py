@@ -38,9 +38,9 @@ class ShareInterval:
 
 @dataclass(frozen=True, eq=False)
 class HostScore:
-    """Right answers and losses of a model, [input, token]."""
+    """Right answers (or shares of them over several trials) and losses of a model, [input, token]."""
 
-    right: NDArray[np.bool_]
+    right: Array
     losses: Array
 
 

@@ -14,11 +14,11 @@ from tracr.graft.injection.steps import Dims
 from tracr.ir.ops import IndicesOp, Positions, TokensOp
 from tracr.ir.program import Tables
 
-__all__ = ["Embedded"]
+__all__ = ["CircuitEmbedding"]
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class CircuitEmbedding:
     """A program with its stored variables; `codes` gives the dimension that is on for each code of one of them."""
 
     program: Tables

@@ -56,7 +56,7 @@ def free_places(host: GPT2Host, circuit: InjectedCircuit, ids: Array, tolerance:
     """The host with as many heads and neurons freed as the circuit needs and the tolerance allows."""
     if len(ids) < 2:
         raise InputError("one input does not show what the host uses", hint="give at least two inputs as data")
-    search = _Search(host, ids[::2])
+    search = _UnusedSearch(host, ids[::2])
     heads, least = search.heads(Counter(head.layer for head in circuit.heads), tolerance)
     steps: Counter[int] = Counter()
     for part in circuit.neurons:
@@ -73,7 +73,7 @@ def free_places(host: GPT2Host, circuit: InjectedCircuit, ids: Array, tolerance:
     return FreedHost(found, _by_layer(heads), _by_layer(neurons), tolerance, divergence)
 
 
-class _Search:
+class _UnusedSearch:
     """A host on inputs, and what it says without some of its components."""
 
     def __init__(self, host: GPT2Host, ids: Array) -> None:

@@ -49,7 +49,7 @@ from tracr.graft.injection.demands import (
     resolved,
     shift_of,
 )
-from tracr.graft.injection.embedded import Embedded
+from tracr.graft.injection.embedded import CircuitEmbedding
 from tracr.graft.injection.interface import Interface
 from tracr.graft.injection.scores import circle_columns, period_of, selecting_columns
 from tracr.graft.injection.steps import (
@@ -123,7 +123,7 @@ class _Planner:
         if self.demands.answer_from is not None:
             self.answer_from(self.demands.answer_from)
         answers = {(ANSWER, place): token for place, token in enumerate(self.interface.answers.values())}
-        embedded = Embedded(self.program, self.interface, self.demands, self.codes)
+        embedded = CircuitEmbedding(self.program, self.interface, self.demands, self.codes)
         return InjectedCircuit(
             tuple(self.groups),
             embedded.by_token(),
