@@ -8,7 +8,7 @@ attention adds them, the MLP makes cosines and sines of the sum of the terms, an
 library of parts, compiled for each frequency:
 
 - *waves*: a head that averages cosine and sine over both terms;
-- *product*: neurons that read the averages, in 41 levels, and write their product, cos²(difference) times the cosine
+- *product*: neurons that read the averages, in 17 levels, and write their product, cos²(difference) times the cosine
   and sine of the sum;
 - *phase*: the same, divided by its length: the cosine and sine of the sum;
 - *table*: neurons that read both terms and write their sum.
@@ -37,7 +37,7 @@ import tracr
 from tracr import graft
 from tracr.rasp import rasp
 
-LEVELS, KEY = 20, 0.1
+LEVELS, KEY = 8, 0.1
 STAGES = ("half", "most", "final")
 
 
@@ -102,7 +102,7 @@ def rows_of(folder: Path, stage: str, pairs: int) -> Iterator[dict[str, Any]]:
     power = powers(host, prime)
     key = [int(one) + 1 for one in np.flatnonzero(power >= KEY * power.max())]
     others = [one for one in rng.permutation(np.arange(1, prime // 2 + 1)).tolist() if one not in key][: len(key)]
-    about = {"host": folder.name, "stage": stage, "frequencies": key, "others": sorted(others)}
+    about: dict[str, Any] = {"host": folder.name, "stage": stage, "frequencies": key, "others": sorted(others)}
     about["key_power"] = round(float(power[np.array(key) - 1].sum() / power.sum()), 4)
     made, wrong = parts_for(prime, key), parts_for(prime, sorted(others))
     table = [part for part in graft.parts_of(task.model, "table") if part.name.endswith(".mlp")]

@@ -167,7 +167,7 @@ def equality(row: dict[str, Any]) -> int:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The shares, and every row whose first part is not the true one at each position."""
-    costly = [row for row in rows if row["cost"] >= COSTS]
+    costly = [row for row in rows if row["cost"] >= COSTS and "ranking" in row]
     right = [row for row in costly if recovered(row) >= WANTED]
     twins = len({row["twin"] for row in rows})
     closed = sum(row["closed"]["value"] >= WANTED for row in costly)

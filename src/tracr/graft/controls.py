@@ -106,7 +106,12 @@ def _outputs(fitted: Fitted, swaps: dict[int, dict[tuple[str, int], Any]]) -> Co
     """What parts with exchanged values write, given the program's values."""
     real = fitted.output.classes >= 0
     found = []
-    for module, one in zip(fitted.bench.modules(fitted.observed, swaps), fitted.observed, strict=True):
+    for number, (module, one) in enumerate(
+        zip(fitted.bench.modules(fitted.observed, swaps), fitted.observed, strict=True)
+    ):
+        if number not in swaps:
+            found.append(one.output.codes[np.maximum(one.output.classes, 0)])
+            continue
         values = [torch.as_tensor(np.maximum(values.classes, 0)) for values in one.reads]
         with torch.no_grad():
             found.append(module.compute(values, torch.as_tensor(real)).double().numpy())
