@@ -26,6 +26,7 @@ import torch
 from injection_host import BOS, CHARACTERS, CONTEXT, FIRST, MARKERS, corpus, windows
 from transformers import GPT2LMHeadModel
 
+from tracr.errors import TracrError
 from tracr.graft import Injected, inject
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp
@@ -37,6 +38,7 @@ SYMBOLS = "^~$`?!;&"
 QUESTIONS, WINDOWS = 200, 60
 COUNT, BALANCED = MARKERS[:2]
 SCALES = (1e-3, 1e-1, 1.0)
+TOLERANCES, MEASURED = (1e-3, 1e-2, 1e-1), 24  # of the route "unused", and windows of text to measure use on
 STEPS = (0, 10, 30, 100)
 BATCH, ASKED, SHORT = 4, 60, 64  # fine-tuning: shorter windows of text
 
@@ -192,6 +194,28 @@ def injection(name: str, scale: float, held_out: list[str], text: np.ndarray[Any
     }
 
 
+def in_unused(name: str, tolerance: float, held_out: list[str], text: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """The measurements of one injection into heads and neurons that the host does not need on some text."""
+    data, about = np.asarray(windows(held_out, CONTEXT, MEASURED, seed=11)), {"task": name, "tolerance": tolerance}
+    try:
+        injected = TASKS[name][0](HOST, route="unused", data=data, tolerance=tolerance)
+    except TracrError as refusal:
+        return {**about, "refused": refusal.diagnostic.what}
+    assert injected.freed is not None
+    asked, model = questions(name, held_out, QUESTIONS, seed=7), stock(injected)
+    after = injected.check(asked, model)
+    return {
+        **about,
+        "freed_heads": [[layer, *own] for layer, own in injected.freed.heads.items()],
+        "freed_neurons": {str(layer): len(own) for layer, own in injected.freed.neurons.items()},
+        "divergence": injected.freed.divergence,
+        "sizes": {one: getattr(injected.sizes, one) for one in ("width", "heads", "layers", "inner")},
+        "after": dataclasses.asdict(after),
+        "after_interval": wilson(after.right, after.asked),
+        "elsewhere": dataclasses.asdict(injected.elsewhere(text, model)),
+    }
+
+
 @dataclasses.dataclass(frozen=True)
 class Training:
     """How a model is trained on text. `frozen`: the added weights do not change."""
@@ -250,28 +274,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", choices=("injections", "fine-tuning"))
+    parser.add_argument("--only", choices=("injections", "fine-tuning", "unused"))
     given = parser.parse_args()
     torch.set_num_threads(1)
     about = json.loads((HOST / "training.json").read_text())
     texts, held_out, digest = corpus(about["characters"], about["seed"])
-    found: dict[str, Any] = {"injections": [], "fine_tuning": []}
+    found: dict[str, Any] = {"injections": [], "fine_tuning": [], "unused": []}
     if given.output.exists():
-        found = json.loads(given.output.read_text())
+        found |= json.loads(given.output.read_text())
     found["same_text_as_host"] = digest == about["sha256_of_text"]
     text = np.asarray(windows(held_out, CONTEXT, WINDOWS, seed=3))
 
     def save() -> None:
         write_file(given.output, json.dumps(found, indent=1).encode() + b"\n")
 
-    if given.only != "fine-tuning":
+    if given.only in (None, "unused"):
+        known = {(one["tolerance"], one["task"]) for one in found["unused"]}
+        for tolerance, name in itertools.product(TOLERANCES, TASKS):
+            if (tolerance, name) not in known:
+                found["unused"].append(in_unused(name, tolerance, held_out, text))
+                save()
+    if given.only in (None, "injections"):
         measured = {(one["scale"], one["task"]) for one in found["injections"]}
         for scale, name in itertools.product(SCALES, TASKS):
             if (scale, name) not in measured:
                 found["injections"].append(injection(name, scale, held_out, text))
                 save()
     done = [(run["training"], run["task"], run["seed"]) for run in found["fine_tuning"]]
-    for seed, how in itertools.product(range(given.seeds), TRAININGS) if given.only != "injections" else ():
+    for seed, how in itertools.product(range(given.seeds), TRAININGS) if given.only in (None, "fine-tuning") else ():
         about_it = {key: value for key, value in dataclasses.asdict(how).items() if key != "tasks"}
         for name in how.tasks:
             if (about_it, name, seed) not in done:

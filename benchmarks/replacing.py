@@ -8,10 +8,17 @@ are fitted on 3 of 4 inputs and tested on the others. For every head and MLP of 
 least 5 points of accuracy in the twin, a row has
 
 - what the true part recovers in closed form, and, if that is below 99 %, after refining by gradient;
-- which part of the library (the zoo's programs for the twin's tokens, and the teacher's parts) `explain` puts first,
-  refined if the true part had to be, and whether its output is the true part's: up to renaming on all inputs tried
-  (`same`), or up to renaming at each position (`same_at_positions`): the map that writes has a vector for each
-  position, and what the position tells need not come from the part.
+- the ranking of `explain` in a library (the zoo's programs for the twin's tokens, and the teacher's parts), refined if
+  no part recovers 99 % in closed form; for each part how its output and the true one tell each other.
+
+The first part of a ranking is the true one in one of these senses, each weaker than the one before (`EQUAL`):
+
+- its output is the true part's up to renaming, on all inputs tried. Maps that write have a vector for each value, so
+  that names make no difference;
+- the same at each position; or at each position of inputs of each length. Maps that write have a vector for each
+  position, and what position and length tell need not come from the part;
+- the host tells no difference: with either part it gives the right answer, and, with inputs interchanged, the answer
+  that it gives with its own component, at so many tokens that the answers with both are the same at 99 % or more.
 
 --table prints the rows that miss, and the shares.
 """
@@ -30,8 +37,10 @@ import torch
 import tracr
 from tracr import graft
 from tracr.graft.controls import told_by
+from tracr.graft.observed import CodedValues, observe
+from tracr.graft.replacing import workbench
 
-COSTS, WANTED, SHARE, FEWER = 0.05, 0.99, 0.75, 5
+COSTS, WANTED, SHARE = 0.05, 0.99, 0.75
 
 
 def main() -> None:
@@ -58,7 +67,7 @@ def main() -> None:
                 continue
             for row in rows_of(place.name, twin, given, done):
                 rows.append(row)
-                print(json.dumps({name: value for name, value in row.items() if name != "explained"}), flush=True)
+                print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
                 given.out.parent.mkdir(parents=True, exist_ok=True)
                 aside = given.out.with_suffix(".tmp")
                 aside.write_text(json.dumps(rows, indent=1) + "\n")
@@ -91,25 +100,41 @@ def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], refine: 
     if report.cost < COSTS:
         return found
     found |= {"closed": share(report), "counts": report.counts, "verdict": report.verdict, "reads": rounded(report)}
-    steps = 0
     if found["closed"]["value"] < WANTED:
-        steps = refine
-        again = graft.replace(host, part.name, part, inputs, share=SHARE, refine=steps).report()
+        again = graft.replace(host, part.name, part, inputs, share=SHARE, refine=refine).report()
         found |= {"refined": share(again), "counts": again.counts, "verdict": again.verdict, "reads": rounded(again)}
-    grafted = FEWER if steps else 12  # refining takes longer
-    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=steps, grafted=grafted)
-    best = ranking.best
-    true = next((one for one in ranking.rows if part.title in (one.part.title, *one.equal)), None)
-    same = true is not None and true.output.key == best.output.key
-    apart = true is not None and true.output.key_at_positions == best.output.key_at_positions
-    simpler = true is not None and told_by(true.output, best.output) == 1.0
-    place = None if true is None else 1 + ranking.rows.index(true)
-    first: dict[str, Any] = {
-        "first": best.part.title,
-        "first_recovers": round(best.recovered.value, 4) if best.recovered else None,
+    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=refine)
+    true = observe([part], [*ranking_inputs(host, part, inputs)])[0].output
+    rows = [candidate(one, part, true) for one in ranking.rows]
+    return {**found, "tried": ranking.tried, "ranking": rows}
+
+
+def ranking_inputs(host: Any, part: Any, inputs: list[Any]) -> Any:
+    """The inputs in the order in which a ranking has them."""
+    return workbench(host, part.name, inputs, share=SHARE, seed=0).inputs
+
+
+def candidate(one: Any, part: Any, true: Any) -> dict[str, Any]:
+    """A row of a ranking, and how its output and the true one tell each other."""
+    tested = CodedValues(true.classes[-len(one.computed.classes) :, : one.computed.classes.shape[1]], true.codes)
+    numbers = {
+        name: round(getattr(one, name), 5) for name in ("accuracy", "faithful", "swapped", "told", "divergence", "bits")
     }
-    first["same_at_positions"] = apart
-    return {**found, **first, "same": same, "function_of_true": simpler, "place": place, "tried": ranking.tried}
+    return {
+        "part": one.part.title,
+        "true": part.title in (one.part.title, *one.equal),
+        "recovered": None if one.recovered is None else round(one.recovered.value, 4),
+        "behind": [round(value, 5) for value in one.behind.to_dict().values()],
+        **numbers,
+        "swapped_low": round(one.swapped_behind.low, 5),
+        "least_read": round(min(one.reads.values(), default=1.0), 4),
+        "same": one.output.key == true.key,
+        "same_at_positions": one.output.key_at_positions == true.key_at_positions,
+        "same_at_lengths": one.output.key_at_lengths == true.key_at_lengths,
+        "told_by_true": round(told_by(true, one.output), 4),
+        "tells_true": round(told_by(one.output, true), 4),
+        "computes_true": round(min(told_by(one.computed, tested), told_by(tested, one.computed)), 4),
+    }
 
 
 def share(report: Any) -> dict[str, float]:
@@ -127,24 +152,39 @@ def recovered(row: dict[str, Any]) -> float:
     return float(row.get("refined", row["closed"])["value"])
 
 
+EQUAL = ("the same", "at each position", "at each position and length", "the host tells no difference")
+
+
+def equality(row: dict[str, Any]) -> int:
+    """The number of the sense in which the first part is the true one; `len(EQUAL)` if in none."""
+    first, true = row["ranking"][0], next((one for one in row["ranking"] if one["true"]), None)
+    for number, name in enumerate(("same", "same_at_positions", "same_at_lengths")):
+        if first.get(name):
+            return number
+    agree = (first[name] + true[name] - 1 if true else 0.0 for name in ("accuracy", "swapped"))
+    return 3 if min(agree) >= WANTED else len(EQUAL)
+
+
 def table(rows: list[dict[str, Any]]) -> str:
-    """The shares, and every row that misses."""
-    costly = [row for row in rows if row["cost"] >= COSTS]
+    """The shares, and every row whose first part is not the true one at each position."""
+    costly = [row for row in rows if row["cost"] >= COSTS and "ranking" in row]
     right = [row for row in costly if recovered(row) >= WANTED]
     twins = len({row["twin"] for row in rows})
     closed = sum(row["closed"]["value"] >= WANTED for row in costly)
     lines = [
         f"{len(costly)} of {len(rows)} components of {twins} twins cost at least 5 points.",
         f"The true part recovers at least 99 % of {of(right, costly)}: {closed} in closed form, the others refined.",
-        f"`explain` puts its function first for {of([row for row in costly if row['same']], costly)}, "
-        f"up to renaming at each position for {of([row for row in costly if row['same_at_positions']], costly)}.",
-        f"Both hold for {of([row for row in right if row['same_at_positions']], costly)}.",
+        "`explain` puts first",
+    ]
+    for number, name in enumerate(EQUAL):
+        lines.append(f"- the true part, or {name}: {of([row for row in costly if equality(row) <= number], costly)}")
+    lines += [
         f"The replacement beats every control for {of([row for row in costly if row['counts']], costly)}.",
         "",
-        "| twin | component | recovered | refined | first in the ranking | the same function |",
+        "| twin | component | first in the ranking | recovers | true part: recovers, place | equal |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    return "\n".join([*lines, *(line(row) for row in costly if recovered(row) < WANTED or not row["same"])])
+    return "\n".join([*lines, *(line(row) for row in costly if equality(row) > 1)])
 
 
 def of(some: list[Any], every: list[Any]) -> str:
@@ -154,14 +194,16 @@ def of(some: list[Any], every: list[Any]) -> str:
 
 def line(row: dict[str, Any]) -> str:
     """A row of the table of misses."""
-    refined = f"{row['refined']['value']:.3f}" if "refined" in row else ""
-    same = "at each position" if row["same_at_positions"] else "no"
-    if row["function_of_true"] and not row["same_at_positions"]:
-        same = "no: a function of the true output"
-    first = f"{row['first']} ({row['first_recovers']:.3f})"
+    first, level = row["ranking"][0], equality(row)
+    place = next((str(number) for number, one in enumerate(row["ranking"], 1) if one["true"]), "not among them")
+    if first["told_by_true"] == 1.0:
+        kind = "a function of the true output"
+    else:
+        kind = "tells the true output" if first["tells_true"] == 1.0 else "another function"
+    same = EQUAL[level] if level < len(EQUAL) else "no"
     return (
-        f"| {row['twin']} | {row['at']} | {row['closed']['value']:.3f} | {refined} | {first} "
-        f"| {'yes' if row['same'] else same} |"
+        f"| {row['twin']} | {row['at']} | {first['part']}: {kind} | {first['recovered']:.3f} "
+        f"| {recovered(row):.3f}, {place} | {same} |"
     )
 
 

@@ -410,3 +410,53 @@ def test_a_damaged_twin_is_repaired(twin: Any, at: str) -> None:
     after = test.score(grafted.logits(test.ids))[0].sum() / test.scored.sum()
     assert before < 0.8
     assert after > 0.99
+
+
+def test_positions_where_nothing_is_asked(twin: Any) -> None:
+    """A report on data that asks at one position only: the others have no recovered share."""
+    inputs = [one for one in graft.inputs_of(twin.teacher, 1500) if len(one) == 5]
+    known = graft.data_of_program(twin.teacher, inputs)
+    answers = np.full(known.real.shape, -1)
+    answers[:, 2:4] = known.answers[0].wanted[:, 2:4]
+    data = graft.data_of_ids(inputs, known.ids, answers, start=1)
+    for tokens in ("all", "scored"):
+        part = graft.Part(twin.teacher, "blocks.0.mlp")
+        report = graft.replace(twin.to_torch(), "blocks.0.mlp", part, data, tokens=tokens).report()
+        assert [one is None for one in report.positions] == [True, True, False, False, True]
+        assert report.recovered is not None
+        assert report.recovered.value > 0.9
+
+
+def test_maps_at_scored_tokens_know_nothing_of_the_others(twin: Any) -> None:
+    """If the answers at the last token only count, its maps are fitted there: nothing else is written right."""
+    inputs = [one for one in graft.inputs_of(twin.teacher, 600) if len(one) == 4]
+    known = graft.data_of_program(twin.teacher, inputs)
+    answers = np.full(known.real.shape, -1)
+    answers[:, 3] = known.answers[0].wanted[:, 3]
+    data = graft.data_of_ids(inputs, known.ids, answers, start=1)
+    grafts = [
+        graft.replace(twin.to_torch(), "blocks.0.mlp", graft.Part(twin.teacher, "blocks.0.mlp"), data, tokens=tokens)
+        for tokens in ("all", "scored")
+    ]
+    rows = [one.fitted.bench.gram.rows for one in grafts if one.fitted is not None]
+    assert len(rows[0]) == 4 * len(rows[1])
+    with pytest.raises(TracrError, match="tokens"):
+        graft.replace(twin.to_torch(), "blocks.0.mlp", grafts[0].parts, data, tokens="last")
+
+
+def test_inputs_to_fit_with_may_all_be_shorter_than_one_to_test_with(twin: Any) -> None:
+    """One long input among short ones, on either side of the division: the graft runs and reports."""
+    inputs = [one for one in graft.inputs_of(twin.teacher, 600) if len(one) < 4] + [tuple("abcab")]
+    sides = set()
+    for seed in range(6):
+        grafted = graft.replace(
+            twin.to_torch(), "blocks.0.mlp", graft.Part(twin.teacher, "blocks.0.mlp"), inputs, seed=seed
+        )
+        assert grafted.fitted is not None
+        sides.add(inputs[-1] in grafted.fitted.bench.fit.inputs)
+        assert grafted.report().line("replaced").accuracy > 0.8
+    assert sides == {True, False}
+    short = graft.data_of_program(twin.teacher, inputs[:-1])
+    other = graft.replace(twin.to_torch(), "blocks.0.mlp", grafted.parts, short)
+    with pytest.raises(InputError, match="up to 3 tokens, not 5"):
+        other.report(graft.data_of_program(twin.teacher, inputs))

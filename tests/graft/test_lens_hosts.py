@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tracr
+from tracr.rasp import rasp
 
 pytest.importorskip("torch")
 pytest.importorskip("transformer_lens")
@@ -56,3 +59,50 @@ def test_a_gpt2_of_hugging_face_is_a_host(tmp_path: Path) -> None:
     assert report.counts
     assert report.recovered is not None
     assert report.recovered.value > 0.98
+
+
+def test_a_plainly_trained_gpt2_and_a_part_of_its_own() -> None:
+    """A GPT-2 that learned a task of no program of the zoo: its heads are explained by a part that was written for it.
+
+    The task: the token two before, or the first token if there is none. A part for the token before loses, and says so.
+    """
+    transformers = pytest.importorskip("transformers")
+    from transformer_lens.model_bridge import TransformerBridge
+
+    torch.manual_seed(1)
+    rows = np.unique(np.random.default_rng(0).integers(0, 4, (900, 6)), axis=0)
+    ids = np.concatenate([np.full((len(rows), 1), 4), rows], axis=1)
+    answers = np.stack([rows[:, max(0, place - 2)] for place in range(6)], axis=1)
+    sizes = {"vocab_size": 5, "n_positions": 7, "n_embd": 32, "n_layer": 1, "n_head": 2, "bos_token_id": 4}
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(**sizes, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, eos_token_id=4)
+    )
+    adam = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _step in range(350):
+        some = torch.randint(0, len(rows), (128,))
+        logits = model(torch.as_tensor(ids)[some]).logits[:, 1:]
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 5), torch.as_tensor(answers)[some].reshape(-1))
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    with tempfile.TemporaryDirectory() as folder:
+        model.eval().save_pretrained(folder)
+        host = TransformerBridge.boot_transformers(folder)
+    heads = {back: graft.parts_of(looking_back(back), f"back {back}") for back in (1, 2)}
+    parts = {back: next(one for one in found if one.kind == "head") for back, found in heads.items()}
+    data = graft.data_of_ids([tuple("pqrs"[one] for one in row) for row in rows], ids, answers, start=1)
+    right = graft.replace(host, "blocks.0.attn", parts[2], data, share=0.75).report(others=[parts[1]])
+    assert right.counts
+    assert right.recovered is not None
+    assert right.recovered.value > 0.99
+    wrong = graft.replace(host, "blocks.0.attn", parts[1], data, share=0.75).report()
+    assert not wrong.counts
+    ranking = graft.explain(host, "blocks.0.attn", [*heads[1], *heads[2]], data, share=0.75)
+    assert ranking.best.part.title == parts[2].title
+
+
+def looking_back(back: int) -> tracr.CompiledModel:
+    """The token so many before, or the first token."""
+    target = rasp.Map(lambda place: max(0, place - back), rasp.indices).named("target")
+    program = rasp.Aggregate(rasp.Select(rasp.indices, target, rasp.Comparison.EQ), rasp.tokens, default="p")
+    return tracr.compile(program.named(f"back {back}"), "pqrs", 6, causal=True)

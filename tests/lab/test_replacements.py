@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.calling import invoke, invoke_json
 from tracr import lab
 from tracr.errors import FormatError
 
@@ -55,12 +56,54 @@ def test_parts_of_own_programs_are_claims() -> None:
         (claim(attn_0="sort blocks.0.attn.0"), "names no part"),
         ({"claims": {}}, "lacks 'components'"),
         (claim(attn_0=3), "not a string"),
+        (claim(attn_0="hist blocks.0.mlp"), "of another kind"),
+        ({"case": "sort", **claim(attn_0=None)}, "not the case of the subject"),
     ],
 )
 def test_what_is_not_a_claim_is_refused(submitted: dict[str, Any], wrong: str) -> None:
     """The message names the place."""
     with pytest.raises(FormatError, match=wrong):
         lab.replacements("hist", submitted, inputs=50)
+
+
+def test_the_form_is_a_submission_without_claims() -> None:
+    """It names the components that can be claimed; unfilled, it scores 0."""
+    subject = lab.subject("hist")
+    form = lab.replacement_form(subject)
+    assert list(form["components"]) == ["blocks.0.attn.0", "blocks.0.mlp"]
+    assert lab.replacements(subject, form, inputs=200).recovered == 0.0
+
+
+def test_the_track_runs_on_the_command_line(tmp_path: Path) -> None:
+    """A form, its scores, and a run with the truth and the null; the truth recovers more, and the report says so."""
+    file = tmp_path / "claims.json"
+    assert f"wrote {file}" in invoke("lab", "replacements", "--subject", "hist", "-o", file)
+    form = json.loads(file.read_text())
+    form["components"]["blocks.0.attn.0"]["part"] = "hist blocks.0.attn.0"
+    file.write_text(json.dumps(form))
+    options = ("--subject", "hist", "--inputs", "200")
+    assert invoke_json("lab", "replacements", file, *options)["by_component"]["blocks.0.attn.0"]["same"]
+    assert "over 2 components" in invoke("lab", "replacements", file, *options)
+    pytest.importorskip("pyarrow")
+    invoke(
+        *f"lab run --track replacements --methods true-parts,random-parts --cases hist -o {tmp_path / 'run'}".split()
+    )
+    rows = {row["method"]: row for row in lab.read_results(tmp_path / "run")}
+    assert rows["true-parts"]["same"] == 1.0
+    assert rows["random-parts"]["recovered"] < rows["true-parts"]["recovered"]
+    assert rows["true-parts"]["components"] == ["blocks.0.attn.0", "blocks.0.mlp"]
+    assert "replaced by compiled parts" in lab.report(tmp_path / "run").html
+
+
+@pytest.mark.slow
+def test_the_ranking_as_a_method(tmp_path: Path) -> None:
+    """It claims the true functions of a twin, of the library alone."""
+    pytest.importorskip("pyarrow")
+    conditions = lab.Conditions(track="replacements")
+    lab.run(["part-ranking"], ["hist"], ["twin"], folder=tmp_path, conditions=conditions, twins=TWINS)
+    (row,) = lab.read_results(tmp_path)
+    assert row["same"] == 1.0
+    assert row["recovered"] > 0.99
 
 
 @pytest.mark.slow

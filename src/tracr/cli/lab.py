@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tracr.cli.lab_answers import explain_components, predict_answers
+from tracr.cli.lab_answers import explain_components, predict_answers, replace_components
 from tracr.cli.lab_reporting import report_scores
 from tracr.cli.lab_running import list_cases, list_dials, list_methods, list_realisations, run_methods
 from tracr.cli.lab_submissions import check_submission, score_submission
@@ -30,3 +30,4 @@ lab.command("check")(check_submission)
 lab.command("score")(score_submission)
 lab.command("explanations")(explain_components)
 lab.command("predictions")(predict_answers)
+lab.command("replacements")(replace_components)

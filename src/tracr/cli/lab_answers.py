@@ -1,4 +1,4 @@
-"""`tracr lab explanations` and `tracr lab predictions`: forms and questions out, answers in, scores."""
+"""`tracr lab explanations`, `predictions` and `replacements`: forms and questions out, answers in, scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from tracr.cli.options import Json, print_json
 
-__all__ = ["explain_components", "predict_answers"]
+__all__ = ["explain_components", "predict_answers", "replace_components"]
 
 SubjectName = Annotated[
     str | None,
@@ -113,6 +113,41 @@ def predict_answers(
     _written(content, output)
 
 
+def replace_components(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A JSON file with claims.", show_default=False)
+    ] = None,
+    subject: SubjectName = None,
+    realisation: Realised = "compiled",
+    subject_seed: SubjectSeed = 0,
+    twins: Twins = None,
+    inputs: Annotated[int, typer.Option(min=8, metavar="N", help="The number of inputs.")] = 1_500,
+    refine: Annotated[int, typer.Option(min=0, metavar="N", help="Steps of refining the maps by gradient.")] = 0,
+    output: Output = None,
+    as_json: Json = False,
+) -> None:
+    """Score claims "this component computes that part". Without FILE, write the form to fill in.
+
+    A part is a component of a program of the zoo, such as "hist2 blocks.0.attn.0". It is put in the component's place,
+    and scored by the accuracy that it recovers, beside controls (docs/replacing.md). Needs the extra torch.
+
+    Example: tracr lab replacements claims.json --subject hist
+    """
+    from tracr.cli.screen import waiting
+    from tracr.lab import replacement_form, replacements
+
+    if subject is None:
+        raise typer.BadParameter("name a case with --subject")
+    with waiting("making the subject"):
+        one = _subject(subject, realisation, subject_seed, twins)
+    if file is None:
+        _written(replacement_form(one), output)
+        return
+    with waiting("replacing components"):
+        found = replacements(one, file, inputs=inputs, refine=refine).as_json()
+    _show_replacements(found, as_json)
+
+
 def _subject(case: str, realisation: str, seed: int, twins: Path | None) -> Any:
     from tracr import lab
     from tracr.lab.choices import read_configured
@@ -167,6 +202,24 @@ def _show_predictions(found: dict[str, dict[str, Any]], as_json: bool) -> None:
             asked = (one["questions"], one["mattering"])
             rows.append((name, kind, _share(one["where_it_matters"]), _share(one["overall"]), *asked))
     _table(("", "kind", "where it matters", "overall", "questions", "that matter"), rows)
+    return None
+
+
+def _show_replacements(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        return print_json(found)
+    means = ", ".join(f"{name} {found[name]:.3f}" for name in ("recovered", "counts", "same"))
+    typer.echo(f"{means}, over {len(found['by_component'])} components")
+    rows = [
+        (
+            name,
+            one["claimed"] or "-",
+            f"{one['recovered']:.3f}",
+            *("yes" if one[key] else "no" for key in ("counts", "same")),
+        )
+        for name, one in found["by_component"].items()
+    ]
+    _table(("component", "claimed", "recovered", "counts", "same"), rows)
     return None
 
 

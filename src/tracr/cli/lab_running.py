@@ -155,7 +155,7 @@ def run_methods(
         typer.Option(
             metavar="TRACK",
             autocompletion=among("tracr.lab.track", "TRACKS"),
-            help="What methods are asked for: edges, variables, features, explanations or predictions.",
+            help="What methods are asked for: edges, variables, features, explanations, predictions or replacements.",
         ),
     ] = "edges",
     ablation: Annotated[
@@ -209,7 +209,7 @@ def run_methods(
 
     The track edges asks which edges the answers need; variables, where each variable of the program is; features, which
     features the stream holds (of cases such as features:density=0.02); explanations, what each component does;
-    predictions, what an intervention changes.
+    predictions, what an intervention changes; replacements, which compiled part can take a component's place.
 
     Example: tracr lab run --methods eap,eap-ig --cases core --dials gap,rotation --seeds 0-3 -o results
     """

@@ -24,6 +24,7 @@ from tracr.graft.fitting import fit_linear, fit_write_means
 from tracr.graft.modules import WriteModule
 from tracr.graft.observed import CodedValues, coded
 from tracr.graft.part import Part
+from tracr.graft.recovery import HostScore, Recovery
 from tracr.graft.refining import refine_writing
 from tracr.graft.replacing import Fitted, Workbench
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tracr.graft.data import GraftData
     from tracr.graft.host import HostRecord
 
-__all__ = ["Controlled", "ablations_of", "controls_of", "rank_of", "told_by"]
+__all__ = ["Controlled", "ablations_of", "controls_of", "rank_of", "recovery_of", "told_by"]
 
 Array = NDArray[Any]
 DRAWN, TRIES = 3, 40
@@ -105,7 +106,12 @@ def _outputs(fitted: Fitted, swaps: dict[int, dict[tuple[str, int], Any]]) -> Co
     """What parts with exchanged values write, given the program's values."""
     real = fitted.output.classes >= 0
     found = []
-    for module, one in zip(fitted.bench.modules(fitted.observed, swaps), fitted.observed, strict=True):
+    for number, (module, one) in enumerate(
+        zip(fitted.bench.modules(fitted.observed, swaps), fitted.observed, strict=True)
+    ):
+        if number not in swaps:
+            found.append(one.output.codes[np.maximum(one.output.classes, 0)])
+            continue
         values = [torch.as_tensor(np.maximum(values.classes, 0)) for values in one.reads]
         with torch.no_grad():
             found.append(module.compute(values, torch.as_tensor(real)).double().numpy())
@@ -167,7 +173,8 @@ def _linear(fitted: Fitted) -> Array:
     heads, causal = bench.sites.place.kind == "attn", fitted.observed[0].part.model.options.causal
     real, start = bench.fit.real, bench.fit.start
     rows = _rows(bench.record, bench.fit, heads=heads, causal=causal)
-    into, out, bias = fit_linear(rows[real], bench.record.written[:, start:][real], rank_of(fitted))
+    there = bench.writes_at(bench.fit)
+    into, out, bias = fit_linear(rows[there], bench.record.written[:, start:][there], rank_of(fitted))
     constants = fit_write_means(bench.record.written, real, start)
     module = LinearModule(into=into, out=out, bias=bias, before=constants.before, pad=constants.pad)
     module.to(bench.host.device)
@@ -198,6 +205,13 @@ def _rows(record: HostRecord, data: GraftData, *, heads: bool, causal: bool) -> 
         totals = np.broadcast_to(held.sum(axis=1, keepdims=True), held.shape)
         counts = np.broadcast_to(data.real.sum(axis=1, keepdims=True), data.real.shape)
     return np.concatenate([tokens, totals / np.maximum(counts, 1)[..., None]], axis=-1)
+
+
+def recovery_of(bench: Workbench, seed: int) -> Recovery:
+    """The host and its mean ablation on the inputs to test with, which anything in the component's place is beside."""
+    mean = ablations_of(bench, np.random.default_rng(seed))["mean"]
+    own, ablated = (HostScore(*bench.test.score(logits)) for logits in (bench.test_record.logits, mean))
+    return Recovery(bench.test.scored, own, ablated, seed)
 
 
 def ablations_of(bench: Workbench, rng: np.random.Generator) -> dict[str, Array]:

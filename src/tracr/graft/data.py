@@ -58,6 +58,13 @@ class HostAnswers:
             return np.asarray(given == wanted)
         return np.asarray((np.abs(given - wanted) <= FAR) | (np.isnan(given) & np.isnan(wanted)))
 
+    def same(self, logits: Array, others: Array) -> NDArray[np.bool_]:
+        """Where [input, token] two logits give the same answer."""
+        mine, theirs = (one[..., self.start : self.stop].astype(np.float64) for one in (logits, others))
+        if self.wanted.ndim == 2:
+            return np.asarray(mine.argmax(axis=-1) == theirs.argmax(axis=-1))
+        return replace(self, start=0, stop=mine.shape[-1], wanted=theirs).right(mine)
+
     def losses(self, logits: torch.Tensor, reference: torch.Tensor | None = None) -> torch.Tensor:
         """Cross-entropy of classes, squared error of numbers, [input, token]; with `reference`, from its answers.
 
@@ -122,6 +129,11 @@ class GraftData:
             torch.as_tensor(logits, dtype=torch.float64)
         ).numpy()
 
+    def same(self, logits: Array, others: Array) -> NDArray[np.bool_]:
+        """Where [input, token] two logits give the same answers; false if unscored."""
+        found = [one.same(logits[:, self.start :], others[:, self.start :]) for one in self.answers]
+        return np.asarray(np.logical_and.reduce([self.scored, *found]))
+
     def losses(self, logits: torch.Tensor, reference: torch.Tensor | None = None) -> torch.Tensor:
         """The losses of all answers at each token, 0 if unscored; with `reference`, from its answers instead."""
         other = None if reference is None else reference[:, self.start :]
@@ -141,7 +153,8 @@ class GraftData:
                 f"{len(keys)} different inputs cannot be divided into inputs to fit with and inputs to test with",
                 hint="give more inputs, or another share",
             )
-        return self.rows(rng.permutation(np.flatnonzero(mine))), self.rows(rng.permutation(np.flatnonzero(~mine)))
+        fit, test = (rng.permutation(np.flatnonzero(one)) for one in (mine, ~mine))
+        return self.rows(fit, cut=False), self.rows(test, cut=False)  # one of them may have no input of the full length
 
 
 def inputs_of(model: DesignedModel, most: int = 2_000, seed: int = 0) -> list[tuple[Any, ...]]:

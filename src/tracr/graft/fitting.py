@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from tracr.graft.observed import CodedValues
 
 __all__ = [
+    "MANY",
     "Gram",
     "ReadMap",
     "WriteMap",
@@ -146,17 +147,16 @@ def _by_class(rows: Array, classes: NDArray[np.int64], count: int) -> tuple[Arra
     return np.bincount(classes, minlength=count).astype(np.float64), sums
 
 
-def fit_write(output: CodedValues, written: Array, start: int) -> list[WriteMap]:
-    """The maps that write an output [input, token] as a component wrote, [input, position, d_model].
+def fit_write(output: CodedValues, written: Array, start: int, there: NDArray[np.bool_]) -> list[WriteMap]:
+    """The maps that write an output [input, token] as a component wrote, [input, position, d_model], at some tokens.
 
     The first is linear in the code of the output. The second, if the output has few values, has a vector for each; a
     value that no row has keeps the vector of the first.
     """
-    real = output.classes >= 0
-    classes = output.classes[real]
-    means = fit_write_means(written, real, start)
-    places = np.eye(real.shape[1])[np.nonzero(real)[1]]
-    left = written[:, start:][real] - places @ means.positions
+    classes = output.classes[there]
+    means = fit_write_means(written, output.classes >= 0, start)
+    places = np.eye(there.shape[1])[np.nonzero(there)[1]]
+    left = written[:, start:][there] - places @ means.positions
     codes = output.codes - output.codes.mean(axis=0)
     linear = _fit_vectors(codes, classes, places, left, means, output.codes)
     if output.count > min(MANY, max(2, len(classes) // ROWS)):
@@ -178,10 +178,11 @@ def _fit_vectors(
     return replace(means, codes=codes, vectors=features @ found[:width], positions=means.positions + found[width:])
 
 
-def exemplars(fitted: WriteMap, output: CodedValues, written: Array, start: int, seed: int | None) -> WriteMap:
+def exemplars(
+    fitted: WriteMap, output: CodedValues, written: Array, start: int, there: NDArray[np.bool_], seed: int | None
+) -> WriteMap:
     """The map with what the component wrote at one token of each value: the nearest to the mean, or drawn."""
-    real = output.classes >= 0
-    classes, wanted = output.classes[real], written[:, start:][real]
+    classes, wanted = output.classes[there], written[:, start:][there]
     vectors = fitted.vectors + fitted.positions.mean(axis=0)  # of values that no row has
     rng = None if seed is None else np.random.default_rng(seed)
     for value in range(output.count):
@@ -198,6 +199,7 @@ def fit_write_means(written: Array, real: NDArray[np.bool_], start: int) -> Writ
     mine = written[:, start:]
     counted = real.sum(axis=0)
     positions = (mine * real[..., None]).sum(axis=0) / np.maximum(counted, 1)[:, None]
+    positions[counted == 0] = mine[real].mean(axis=0)  # no input reaches this position
     pad = mine[~real].mean(axis=0) if not real.all() else np.zeros(mine.shape[-1])
     nothing = np.zeros((1, 0))
     return WriteMap(nothing, np.zeros((1, mine.shape[-1])), positions, written[:, :start].mean(axis=0), pad)

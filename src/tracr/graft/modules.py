@@ -103,8 +103,12 @@ class WriteModule(nn.Module):
 
     def forward(self, out: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """[batch, position, d_model], for outputs [batch, token, dimension]."""
+        return self.of_classes(self.values(out, real))
+
+    def values(self, out: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+        """The numbers [batch, token] of the nearest known output codes; -1 where no token is."""
         value = (2 * out @ self.codes.T - (self.codes * self.codes).sum(dim=-1)).argmax(dim=-1)
-        return self.of_classes(torch.where(real, value, -1))
+        return torch.where(real, value, -1)
 
     def of_classes(self, classes: torch.Tensor) -> torch.Tensor:
         """[batch, position, d_model], for the numbers of output codes [batch, token]; -1 where no token is."""

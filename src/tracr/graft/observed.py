@@ -43,6 +43,19 @@ class CodedValues:
         columns = [_renumbered(column) for column in self.classes.T]
         return hashlib.sha256(np.ascontiguousarray(columns).tobytes()).hexdigest()[:24]
 
+    @cached_property
+    def key_at_lengths(self) -> str:
+        """The same, up to renaming at each position of inputs of each length.
+
+        A count of keys and the count of all other keys are equal in this sense.
+        """
+        lengths, found = (self.classes >= 0).sum(axis=1), np.full(self.classes.shape, NO_TOKEN, dtype=np.int64)
+        for length in np.unique(lengths):
+            mine = lengths == length
+            for column in range(length):
+                found[mine, column] = _renumbered(self.classes[mine, column])
+        return hashlib.sha256(found.tobytes()).hexdigest()[:24]
+
     @property
     def count(self) -> int:
         """The number of distinct codes."""

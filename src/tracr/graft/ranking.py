@@ -6,47 +6,80 @@
    right, those whose output has less entropy go first.
 3. The candidates that go on are grafted as `replace` does it, and scored on inputs to test with.
 
-The first is the one whose output has the least entropy, among those whose accuracy is the best up to `TIE`. A part that
-says more than the component needs (a count and the token) recovers as much as the true one; therefore the simplest is
-taken. A simpler part than the true one is put first if it recovers as much.
+Several parts may keep the host right. Of those whose accuracy is the best up to `TIE`:
+
+- those are put behind that do not compute what their programs say, because their variables cannot be read;
+- then those with which the host answers otherwise than with its own component, if the component computes on another
+  input than the rest of the host (an interchange); shares within `TIE` of the best, or whose difference from it has an
+  interval with 0, are equal. A part that knows the answer, in the place of a component that
+  computes a step towards it, is right on every input, and wrong then;
+- the first of the others is the one whose output has the least entropy. A part that says more than the component needs
+  (a count and the token) recovers as much as the true one; therefore the simplest is taken. A simpler part than the
+  true one is put first if the rest of the host needs no more.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from tracr.arguments import whole
 from tracr.errors import TracrError
-from tracr.graft.controls import ablations_of
+from tracr.graft.controls import exchanged_inputs, recovery_of
+from tracr.graft.fitting import fit_write, fit_write_means
 from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
 from tracr.graft.parts_library import distinct
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
-from tracr.graft.replacing import Workbench, workbench, write_maps
+from tracr.graft.replacing import Workbench, workbench
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]
 
-TRIAL, TIE = 0.02, 0.005  # accuracies that differ by less count as equal, in the first trial and in the end
+TRIAL, TIE = 0.02, 0.005  # shares that differ by less count as equal, in the first trial and in the end
+FAITHFUL = 0.05  # the same, of what parts compute
+SWAPS = 2  # exchanges of inputs
 SHOWN = 96  # inputs of the first trial
+ENOUGH = 0.99  # if a part recovers this in closed form, no maps are refined
+FEWER = 5  # candidates whose maps are refined
 
 
 @dataclass(frozen=True, eq=False)
 class ExplainedBy:
-    """A part in the component's place: what it recovers, how its variables were read, and the parts equal to it."""
+    """A part in the component's place: what it recovers, how its variables were read, and the parts equal to it.
+
+    - `behind`: by how much it is right less often than the part that is right most often.
+    - `faithful`: the share of tokens at which the part, with the values that were read, writes what its program says.
+    - `swapped`: the share of tokens at which the host answers as it does with its own component, if both compute on
+      another input than the rest of the host; `swapped_behind`, how far that is behind the best part with the best
+      accuracy.
+    - `told`: the share of the variance of what the component writes, around the mean at each position, that the part's
+      output tells.
+    - `divergence`: that of the host's answers with the part from its own.
+    - `bits`: the entropy of the output.
+    - `output`: the program's values on all inputs; `computed`, those that the part computed on inputs to test with.
+    """
 
     part: Part
     recovered: ShareInterval | None
     recovered_loss: float | None
     accuracy: float
+    behind: ShareInterval
+    faithful: float
+    swapped: float
+    swapped_behind: ShareInterval
+    told: float
+    divergence: float
     reads: dict[str, float]
     bits: float
     equal: tuple[str, ...]
     output: CodedValues
+    computed: CodedValues
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers and texts."""
@@ -56,6 +89,12 @@ class ExplainedBy:
             "recovered": None if self.recovered is None else self.recovered.to_dict(),
             "recovered_loss": self.recovered_loss,
             "accuracy": self.accuracy,
+            "behind": self.behind.to_dict(),
+            "faithful": self.faithful,
+            "swapped": self.swapped,
+            "swapped_behind": self.swapped_behind.to_dict(),
+            "told": self.told,
+            "divergence": self.divergence,
             "reads": dict(self.reads),
             "bits": self.bits,
             "equal": list(self.equal),
@@ -85,7 +124,7 @@ class PartRanking:
     def __str__(self) -> str:
         head = f"{self.at}: host {self.host:.4f}, mean-ablated {self.ablated:.4f}, {self.tried} parts tried"
         lines = [
-            f"{number:3d}  {one.recovered or '-'!s:22}  {one.bits:5.2f} bits  {one.part.title}"
+            f"{number:3d}  {one.recovered or '-'!s:22}  {one.swapped:.3f}  {one.bits:5.2f} bits  {one.part.title}"
             + (f" (and {len(one.equal)} equal)" if one.equal else "")
             for number, one in enumerate(self.rows, 1)
         ]
@@ -102,6 +141,7 @@ def explain(
     grafted: int = 12,
     refine: int = 0,
     aim: str = "host",
+    tokens: str = "all",
     seed: int = 0,
 ) -> PartRanking:
     """Rank parts by what they recover in the place of a component.
@@ -113,24 +153,26 @@ def explain(
         data: as for `replace`.
         share: the share of the inputs to fit with.
         grafted: how many candidates go on after the first trial.
-        refine: steps of gradient descent on the maps of each of these.
+        refine: steps of gradient descent on the maps of the first of these, if none recovers 99 % in closed form.
         aim: as for `replace`.
+        tokens: as for `replace`.
         seed: of the division of the inputs and of the intervals.
     """
     count, steps = whole("grafted", grafted, 1), whole("refine", refine)
-    bench = workbench(host, at, data, share=share, seed=seed, aim=aim)
+    bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
     kind = "head" if bench.sites.place.kind == "attn" else "mlp"
     candidates = distinct([one for one in parts if one.kind == kind], bench.inputs)
     if not candidates:
         raise TracrError(f"no part of the library can be at {bench.sites.place.name}", hint="pass other parts")
     chosen = _first_trial(bench, [one for one, _ in candidates])[:count]
-    test, own = bench.test, HostScore(*bench.test.score(bench.test_record.logits))
-    mean = ablations_of(bench, np.random.default_rng(seed))["mean"]
-    recovery = Recovery(test.scored, own, HostScore(*test.score(mean)), seed)
-    rows = [_explained(bench, recovery, *candidates[number], steps) for number in chosen]
+    recovery = recovery_of(bench, seed)
+    rows = _explained(bench, recovery, [candidates[number] for number in chosen], 0)
+    if steps and max((one.recovered.value for one in rows if one.recovered), default=1.0) < ENOUGH:
+        best = np.argsort([-one.accuracy for one in rows], kind="stable")[:FEWER]
+        rows = _explained(bench, recovery, [candidates[chosen[number]] for number in best], steps)
     return PartRanking(
         bench.sites.place.name,
-        recovery.accuracy(own),
+        recovery.accuracy(recovery.host),
         recovery.accuracy(recovery.ablated),
         len(candidates),
         tuple(_ordered(rows)),
@@ -142,9 +184,8 @@ def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[i
     data = bench.fit.rows(np.arange(min(SHOWN, len(bench.fit))), cut=False)
     rights = []
     for one in candidates:
-        output, written, start = bench.fitted_rows(one.output), bench.record.written, bench.fit.start
-        maps = write_maps(output, written, start, 2)
-        shown = output.classes[: len(data)]
+        maps = bench.write_maps(one.output, 2)
+        shown = bench.fitted_rows(one.output).classes[: len(data)]
         rights.append(max(bench.score(data, found.written(shown))[0].sum() for found in maps) / data.scored.sum())
     found = np.array(rights)
     return _simplest_first(found, [one.output.bits for one in candidates], found.max(initial=0.0) - TRIAL)
@@ -160,25 +201,85 @@ def _simplest_first(values: Any, bits: Sequence[float], enough: float) -> list[i
     )
 
 
-def _explained(
-    bench: Workbench, recovery: Recovery, observed: ObservedPart, equal: tuple[str, ...], refine: int
-) -> ExplainedBy:
-    grafted = bench.graft([observed], observed.output, refine=refine)
-    score = HostScore(*bench.test.score(grafted.logits(bench.test.ids)))
-    labels = [variable.label for variable in observed.part.inputs]
-    reads = {label: bench.read(values).tested for label, values in zip(labels, observed.reads, strict=True)}
-    return ExplainedBy(
-        observed.part,
-        recovery.recovered(score),
-        recovered_loss(recovery, score),
-        recovery.accuracy(score),
-        reads,
-        observed.output.bits,
-        equal,
-        observed.output,
+Candidate = tuple[ObservedPart, tuple[str, ...]]
+
+
+def _explained(bench: Workbench, recovery: Recovery, candidates: Sequence[Candidate], refine: int) -> list[ExplainedBy]:
+    """The candidates, grafted and scored."""
+    grafts = [bench.graft([one], one.output, refine=refine) for one, _ in candidates]
+    made = [bench.computed(grafted, one.output) for grafted, (one, _) in zip(grafts, candidates, strict=True)]
+    logits = [one.logits(bench.test.ids) for one in grafts]
+    scores = [HostScore(*bench.test.score(one)) for one in logits]
+    swapped = _swapped(bench, [written for _, written in made])
+    best = max(scores, key=recovery.accuracy)
+    tied = [recovery.accuracy(best) - recovery.accuracy(one) <= TIE for one in scores]
+    best_swapped = max(itertools.compress(swapped, tied), key=recovery.accuracy)
+    rows, there = [], bench.writes_at(bench.test)
+    for number, (observed, equal) in enumerate(candidates):
+        labels = [variable.label for variable in observed.part.inputs]
+        reads = {label: bench.read(values).tested for label, values in zip(labels, observed.reads, strict=True)}
+        computed, wanted = made[number][0], bench.test_rows(observed.output)
+        row = ExplainedBy(
+            part=observed.part,
+            recovered=recovery.recovered(scores[number]),
+            recovered_loss=recovered_loss(recovery, scores[number]),
+            accuracy=recovery.accuracy(scores[number]),
+            behind=recovery.difference(best, scores[number]),
+            faithful=float((computed.classes == wanted.classes)[there].mean()),
+            swapped=recovery.accuracy(swapped[number]),
+            swapped_behind=recovery.difference(best_swapped, swapped[number]),
+            told=told_of_writing(bench, observed.output),
+            divergence=bench.divergence(logits[number]),
+            reads=reads,
+            bits=observed.output.bits,
+            equal=equal,
+            output=observed.output,
+            computed=computed,
+        )
+        rows.append(row)
+    return rows
+
+
+def _swapped(bench: Workbench, written: Sequence[NDArray[Any]]) -> list[HostScore]:
+    """For each candidate, where the host answers as it does with its own component, on exchanged inputs.
+
+    The component writes what it writes on another input of the same length; the candidate writes what it writes on that
+    input. The share of tokens is the mean over `SWAPS` exchanges.
+    """
+    found = [np.zeros(bench.test.scored.shape) for _ in written]
+    for number in range(SWAPS):
+        source = exchanged_inputs(bench.test, np.random.default_rng([bench.seed, number]))
+        own = bench.logits(bench.test, bench.test_record.written[source])
+        for same, one in zip(found, written, strict=True):
+            same += bench.test.same(own, bench.logits(bench.test, one[source])) / SWAPS
+    return [HostScore(one, np.zeros_like(one)) for one in found]
+
+
+def told_of_writing(bench: Workbench, output: CodedValues) -> float:
+    """The share of the variance of what the component writes that an output tells, at tokens to test with.
+
+    The variance is that around the mean at each position; the maps are fitted on the inputs to fit with.
+    """
+    there, start = bench.writes_at(bench.test), bench.test.start
+    written = bench.test_record.written[:, start:][there]
+    means = fit_write_means(bench.record.written, bench.fit.real, start).written(np.where(bench.test.real, 0, -1))
+    fitted = fit_write(bench.fitted_rows(output), bench.record.written, start, bench.writes_at(bench.fit))[-1].written(
+        bench.test_rows(output).classes
     )
+    left, all_of_it = (((written - one[:, start:][there]) ** 2).sum() for one in (fitted, means))
+    return float(1 - left / max(all_of_it, 1e-12))
 
 
-def _ordered(rows: list[ExplainedBy]) -> list[ExplainedBy]:
-    accuracies = np.array([one.accuracy for one in rows])
-    return [rows[number] for number in _simplest_first(accuracies, [one.bits for one in rows], accuracies.max() - TIE)]
+def _ordered(rows: Sequence[ExplainedBy]) -> list[ExplainedBy]:
+    """The order of the ranking, as the module's docstring says it."""
+    tied = [one for one in rows if one.behind.value <= TIE]
+    faithful = max(one.faithful for one in tied) - FAITHFUL
+    kept = [one for one in tied if one.faithful >= faithful]
+    first = [one for one in kept if min(one.swapped_behind.value - TIE, one.swapped_behind.low) <= 0]
+
+    def place(one: ExplainedBy) -> tuple[float, ...]:
+        if one in first:
+            return (0, round(one.bits, 9), -one.told)
+        return (1, -one.swapped, one.bits) if one in kept else (2, -one.accuracy, one.bits)
+
+    return sorted(rows, key=place)

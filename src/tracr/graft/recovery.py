@@ -38,9 +38,9 @@ class ShareInterval:
 
 @dataclass(frozen=True, eq=False)
 class HostScore:
-    """Right answers and losses of a model, [input, token]."""
+    """Right answers (or shares of them over several trials) and losses of a model, [input, token]."""
 
-    right: NDArray[np.bool_]
+    right: Array
     losses: Array
 
 
@@ -75,8 +75,8 @@ class Recovery:
     def recovered(self, score: HostScore, at: int | None = None) -> ShareInterval | None:
         """The recovered share of the accuracy, at all tokens or at one; `None` if the ablation costs nothing."""
         counts, (own, ablated, mine) = self._sums([self.host, self.ablated, score], at)
-        if own.sum() - ablated.sum() < LEAST * counts.sum():
-            return None
+        if not counts.any() or own.sum() - ablated.sum() < LEAST * counts.sum():
+            return None  # nothing is asked there, or nothing is lost
         drawn = self.drawn
         costs, gains = drawn @ (own - ablated), drawn @ (mine - ablated)
         shares = gains[costs > 0] / costs[costs > 0]

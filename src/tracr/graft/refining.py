@@ -56,7 +56,7 @@ def _refine_read(bench: Workbench, read: ReadModule, values: CodedValues, steps:
     closed = bench.read(values)
     if values.count < 2 or closed.halved == 1.0:
         return
-    classes = bench.fitted_rows(values).classes[bench.fit.real]
+    classes = bench.fitted_rows(values).classes[bench.reads_at(bench.fit)]
     first, second = bench.halves
     trained = _logistic(first, classes[: len(first.rows)], values, steps)
     halved = float((trained.classes(second.rows + second.mean) == classes[len(first.rows) :]).mean())

@@ -15,7 +15,7 @@ from torch import nn
 from tracr.arguments import number, one_of, whole
 from tracr.errors import InputError, TracrError
 from tracr.graft.data import GraftData, data_of_program
-from tracr.graft.fitting import Gram, ReadMap, WriteMap, exemplars, fit_read, fit_write, gram_of
+from tracr.graft.fitting import MANY, Gram, ReadMap, WriteMap, exemplars, fit_read, fit_write, gram_of
 from tracr.graft.grafted import Grafted
 from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, recorded
 from tracr.graft.modules import PartModule, WriteModule
@@ -23,7 +23,7 @@ from tracr.graft.observed import CodedValues, ObservedPart, coded, observe
 from tracr.graft.part import Part
 from tracr.graft.place import place_of
 
-__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "joint_output", "replace", "workbench", "write_maps"]
+__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "joint_output", "replace", "workbench"]
 
 Swaps = Mapping[int, Mapping[tuple[str, int], Any]]
 FEW = 256  # inputs on which maps that write are compared
@@ -45,7 +45,8 @@ class Workbench:
     """A host at a place on inputs: everything that the maps of any part are fitted from.
 
     `fit` and `test` are the inputs to fit with and to test with; `record` and `test_record` the host on them. `aim` is
-    "host" or "answers": what the maps that write are compared by.
+    "host" or "answers": what the maps that write are compared by. `tokens` is "all" or "scored": the tokens at which
+    maps are fitted.
     """
 
     host: HostModel
@@ -56,16 +57,25 @@ class Workbench:
     test_record: HostRecord
     aim: str
     seed: int
+    tokens: str = "all"
+
+    def reads_at(self, data: GraftData) -> NDArray[np.bool_]:
+        """The tokens at which reading counts. Heads read all of them as keys."""
+        return self.writes_at(data) if self.sites.place.kind == "mlp" else data.real
+
+    def writes_at(self, data: GraftData) -> NDArray[np.bool_]:
+        """The tokens at which writing counts."""
+        return data.scored if self.tokens == "scored" else data.real
 
     @cached_property
     def gram(self) -> Gram:
         """The Gram matrix of what the component reads at the tokens to fit with."""
-        return gram_of(self.record.stream[:, self.fit.start :][self.fit.real])
+        return gram_of(self.record.stream[:, self.fit.start :][self.reads_at(self.fit)])
 
     @cached_property
     def halves(self) -> tuple[Gram, Gram]:
         """The same for either half of the inputs to fit with."""
-        middle = int(self.fit.real[: len(self.fit) // 2].sum())
+        middle = int(self.reads_at(self.fit)[: len(self.fit) // 2].sum())
         rows = self.gram.rows + self.gram.mean
         return gram_of(rows[:middle]), gram_of(rows[middle:])
 
@@ -100,7 +110,7 @@ class Workbench:
         """The map that reads a variable, and how often it is right."""
         key = self.read_key(values)
         if key not in self.reads:
-            classes = self.fitted_rows(values).classes[self.fit.real]
+            classes = self.fitted_rows(values).classes[self.reads_at(self.fit)]
             found, halved = fit_read(self.gram, self.halves, classes, values.codes)
             self.reads[key] = FittedRead(found, halved, self.accuracy_of(found, values))
         return self.reads[key]
@@ -112,20 +122,49 @@ class Workbench:
 
     def accuracy_of(self, found: ReadMap, values: CodedValues) -> float:
         """How often a map reads the right value at the tokens to test with."""
-        rows = self.test_record.stream[:, self.test.start :][self.test.real]
-        return float((found.classes(rows) == self.test_rows(values).classes[self.test.real]).mean())
+        there = self.reads_at(self.test)
+        rows = self.test_record.stream[:, self.test.start :][there]
+        return float((found.classes(rows) == self.test_rows(values).classes[there]).mean())
 
     def write(self, output: CodedValues) -> WriteMap:
         """The map that writes an output: that with which the host loses least on `few` inputs."""
-        mine, written, start = self.fitted_rows(output), self.record.written, self.fit.start
-        maps = write_maps(mine, written, start, DRAWS)
+        mine = self.fitted_rows(output)
+        maps = self.write_maps(output, DRAWS)
         shown = CodedValues(mine.classes[: len(self.few), : self.few.real.shape[1]], mine.codes)
         return maps[int(np.argmin([self.missed(one.written(shown.classes)) for one in maps]))]
+
+    def write_maps(self, output: CodedValues, draws: int) -> list[WriteMap]:
+        """The maps that write an output, to choose from: least squares, and what was written at some tokens.
+
+        An output with many values has no tokens to draw from for each.
+        """
+        mine, written, start = self.fitted_rows(output), self.record.written, self.fit.start
+        there = self.writes_at(self.fit)
+        fitted = fit_write(mine, written, start, there)
+        if output.count > MANY:
+            return fitted
+        seeds = (None, *range(draws))
+        return [*fitted, *(exemplars(fitted[-1], mine, written, start, there, seed) for seed in seeds)]
 
     def missed(self, written: NDArray[Any]) -> float:
         """How far the host is from the aim on `few` inputs, if the component writes this."""
         found, own = (torch.as_tensor(one) for one in (self.logits(self.few, written), self.record.logits))
         return float(self.few.losses(found, self.reference(own[: len(self.few), : found.shape[1]])).sum())
+
+    def computed(self, grafted: Grafted, output: CodedValues) -> tuple[CodedValues, NDArray[np.float32]]:
+        """The values of an output that a graft computes on the inputs to test with, and what it writes for them."""
+        stream = torch.as_tensor(self.test_record.stream[:, self.test.start :], dtype=torch.float32)
+        real = torch.as_tensor(self.test.real, device=self.host.device)
+        with torch.no_grad():
+            out = [part(stream.to(self.host.device), real) for part in grafted.compiled_parts]
+            found = grafted.write.values(torch.cat(out, dim=-1), real)
+            written = grafted.write.of_classes(found)
+        return CodedValues(found.cpu().numpy(), output.codes), written.cpu().numpy()
+
+    def divergence(self, logits: NDArray[Any]) -> float:
+        """How far logits on the inputs to test with are from the host's own, at a scored token."""
+        found, own = torch.as_tensor(logits), torch.as_tensor(self.test_record.logits)
+        return float(self.test.losses(found, own).sum() / max(1, int(self.test.scored.sum())))
 
     def reference(self, logits: torch.Tensor) -> torch.Tensor | None:
         """The logits to come near to: the host's own, or `None` for the right answers."""
@@ -179,12 +218,6 @@ class Fitted:
     refine: int
 
 
-def write_maps(output: CodedValues, written: NDArray[Any], start: int, draws: int) -> list[WriteMap]:
-    """The maps that write an output, to choose from: least squares, and what was written at some tokens."""
-    fitted = fit_write(output, written, start)
-    return [*fitted, *(exemplars(fitted[-1], output, written, start, seed) for seed in (None, *range(draws)))]
-
-
 def _instead(written: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:
     return written
 
@@ -203,15 +236,22 @@ def as_data(host: nn.Module, data: Any) -> GraftData:
 
 
 def workbench(
-    host: nn.Module, at: str | Sequence[str], data: Any, *, share: float, seed: int, aim: str = "host"
+    host: nn.Module,
+    at: str | Sequence[str],
+    data: Any,
+    *,
+    share: float,
+    seed: int,
+    aim: str = "host",
+    tokens: str = "all",
 ) -> Workbench:
     """Run a host on data, divided into inputs to fit with (a share of them) and inputs to test with."""
     found = HostModel(host)
     sites = found.require(place_of(at))
     fit, test = as_data(host, data).split(number("share", share, above=0), seed)
-    aim = one_of("aim", aim, ("host", "answers"))
+    aim, tokens = one_of("aim", aim, ("host", "answers")), one_of("tokens", tokens, ("all", "scored"))
     records = recorded(found, sites, fit.ids), recorded(found, sites, test.ids)
-    return Workbench(found, sites, fit, test, *records, aim, seed)
+    return Workbench(found, sites, fit, test, *records, aim, seed, tokens)
 
 
 def joint_output(observed: Sequence[ObservedPart]) -> CodedValues:
@@ -232,6 +272,7 @@ def replace(
     share: float = 0.5,
     refine: int = 0,
     aim: str = "host",
+    tokens: str = "all",
     seed: int = 0,
 ) -> Grafted:
     """Replace a component of a host by compiled parts.
@@ -249,12 +290,14 @@ def replace(
         refine: steps of gradient descent on the maps (`refining.py`) after the closed form.
         aim: what the host's answers should be near to, when maps that write are compared or refined: its own ("host"),
             or the right ones ("answers"), to repair a damaged component.
+        tokens: where the maps are fitted: at "all" tokens, or at the "scored" ones, for a component whose output
+            matters there only, as in the last layer. Heads read all tokens in any case.
         seed: of the division of the inputs, and of refining.
     """
     parts = [part] if isinstance(part, Part) else list(part)
     if not parts or not all(isinstance(one, Part) for one in parts):
         raise TracrError("there is no part to put in", hint="pass graft.Part(model, name), or a list of them")
-    bench = workbench(host, at, data, share=share, seed=seed, aim=aim)
+    bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
     kinds = {"attn": "head", "mlp": "mlp"}
     if any(one.kind != kinds[bench.sites.place.kind] for one in parts):
         raise TracrError(

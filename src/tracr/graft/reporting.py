@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.errors import InputError
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
@@ -168,12 +169,13 @@ def _line(recovery: Recovery, kind: str, name: str, score: HostScore) -> ReportL
 def _reads(grafted: Grafted, fitted: Fitted) -> dict[str, float]:
     """How often the graft reads each variable right at tokens that were not fitted on."""
     test, found = fitted.bench.test, {}
-    rows = fitted.bench.test_record.stream[:, test.start :][test.real]
+    there = fitted.bench.reads_at(test)
+    rows = fitted.bench.test_record.stream[:, test.start :][there]
     for module, one in zip(grafted.compiled_parts, fitted.observed, strict=True):
         for variable, read, values in zip(one.part.inputs, module.reads, one.reads, strict=True):
             weight, bias, codes = (getattr(read, name).cpu().numpy() for name in ("weight", "bias", "codes"))
             given = codes[(rows @ weight + bias).argmax(axis=-1)]
-            wanted = values.codes[fitted.bench.test_rows(values).classes[test.real]]
+            wanted = values.codes[fitted.bench.test_rows(values).classes[there]]
             found[variable.label] = float((np.abs(given - wanted).max(axis=-1) < SAME).mean())
     return found
 
@@ -181,14 +183,19 @@ def _reads(grafted: Grafted, fitted: Fitted) -> dict[str, float]:
 def _unseen(fitted: Fitted) -> float:
     """The share of tokens with an output that no fitted input has."""
     bench = fitted.bench
-    known = np.unique(bench.fitted_rows(fitted.output).classes)
-    mine = bench.test_rows(fitted.output).classes[bench.test.real]
+    known = np.unique(bench.fitted_rows(fitted.output).classes[bench.writes_at(bench.fit)])
+    mine = bench.test_rows(fitted.output).classes[bench.writes_at(bench.test)]
     return float((~np.isin(mine, known)).mean())
 
 
 def _on(fitted: Fitted, data: GraftData) -> Fitted:
     """The same fit, to be tested on other inputs."""
     bench = fitted.bench
+    if data.longest > bench.fit.longest:
+        raise InputError(
+            f"the maps were fitted on inputs of up to {bench.fit.longest} tokens, not {data.longest}",
+            hint="fit with longer inputs in the data",
+        )
     moved = replace(bench, test=data, test_record=recorded(bench.host, bench.sites, data.ids))
     observed = moved.observed([one.part for one in fitted.observed])
     return replace(fitted, bench=moved, observed=tuple(observed), output=joint_output(observed))

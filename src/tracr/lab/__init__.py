@@ -25,7 +25,7 @@ unread_edges.py  edges that do not lead to the case's output: of decoys, of anot
 reporting/    `report`: tables, figures and a page of a run
 explained/    the explanations track: submitted roles, and submitted programs
 predicted/    the predictions track: questions about interventions, and their answers
-replaced.py   the replacement track: claims that a component computes a part
+replaced/     the replacements track: claims that a component computes a part
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ __all__ = [
     "read_predictions",
     "read_results",
     "read_subject",
+    "replacement_form",
     "replacements",
     "report",
     "roles_of",
@@ -94,7 +95,7 @@ if TYPE_CHECKING:
     from tracr.lab.predicted.predicting import Predictions, predictions, read_predictions
     from tracr.lab.predicted.prediction_scores import PredictionScores
     from tracr.lab.realising import REALISATIONS
-    from tracr.lab.replaced import ReplacementScores, replacements
+    from tracr.lab.replaced import ReplacementScores, replacement_form, replacements
     from tracr.lab.reporting.lab_report import LabReport, report
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
     from tracr.lab.rows import Conditions
@@ -149,6 +150,7 @@ else:
         "Predictions": "tracr.lab.predicted.predicting",
         "PredictionScores": "tracr.lab.predicted.prediction_scores",
         "ReplacementScores": "tracr.lab.replaced",
+        "replacement_form": "tracr.lab.replaced",
         "replacements": "tracr.lab.replaced",
     }
 

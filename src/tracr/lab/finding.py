@@ -17,13 +17,21 @@ from tracr.lab.explained.explanation_methods import EXPLANATION_METHODS
 from tracr.lab.features.registry import FEATURE_METHODS
 from tracr.lab.methods import ALIASES, METHODS, Method
 from tracr.lab.predicted.prediction_methods import PREDICTION_METHODS
+from tracr.lab.replaced.replacement_methods import REPLACEMENT_METHODS
 from tracr.lab.variables.registry import VARIABLE_METHODS
 from tracr.spelling import did_you_mean
 
 __all__ = ["ALL_METHODS", "find_method", "method_for"]
 
 ALL_METHODS: Mapping[str, Method] = MappingProxyType(
-    {**METHODS, **VARIABLE_METHODS, **FEATURE_METHODS, **EXPLANATION_METHODS, **PREDICTION_METHODS}
+    {
+        **METHODS,
+        **VARIABLE_METHODS,
+        **FEATURE_METHODS,
+        **EXPLANATION_METHODS,
+        **PREDICTION_METHODS,
+        **REPLACEMENT_METHODS,
+    }
 )
 """The methods of all tracks by name; names are different."""
 

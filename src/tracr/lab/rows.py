@@ -17,7 +17,7 @@ from tracr.lab.methods import Method
 from tracr.lab.one_case import Case
 from tracr.lab.selecting import named_case
 from tracr.lab.subjects import Subject, subject
-from tracr.lab.track import EDGES, EXPLANATIONS, FEATURES, PREDICTIONS, VARIABLES
+from tracr.lab.track import EDGES, EXPLANATIONS, FEATURES, PREDICTIONS, REPLACEMENTS, VARIABLES
 
 __all__ = [
     "COLUMNS",
@@ -113,6 +113,7 @@ def _prepared(task: SubjectRuns) -> TrackRows:
     from tracr.lab.explained.explanation_rows import ExplanationRows
     from tracr.lab.features.feature_rows import FeatureRows
     from tracr.lab.predicted.prediction_rows import PredictionRows
+    from tracr.lab.replaced.replacement_rows import ReplacementRows
     from tracr.lab.variables.variable_rows import VariableRows
 
     makers: dict[str, Callable[[SubjectRuns], TrackRows]] = {
@@ -121,6 +122,7 @@ def _prepared(task: SubjectRuns) -> TrackRows:
         FEATURES.name: FeatureRows,
         EXPLANATIONS.name: ExplanationRows,
         PREDICTIONS.name: PredictionRows,
+        REPLACEMENTS.name: ReplacementRows,
     }
     return makers[task.conditions.track](task)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["EDGES", "EXPLANATIONS", "FEATURES", "PREDICTIONS", "TRACKS", "VARIABLES", "Track"]
+__all__ = ["EDGES", "EXPLANATIONS", "FEATURES", "PREDICTIONS", "REPLACEMENTS", "TRACKS", "VARIABLES", "Track"]
 
 Columns = Mapping[str, str | list[str]]
 SUBJECT: Columns = {
@@ -138,5 +138,18 @@ PREDICTIONS = Track(
         **COST,
     },
 )
-TRACKS = {track.name: track for track in (EDGES, VARIABLES, FEATURES, EXPLANATIONS, PREDICTIONS)}
+REPLACEMENTS = Track(
+    "replacements",
+    "which compiled part can take the place of each component? A part of the library",
+    ("recovered", "counts", "same"),
+    {
+        **SUBJECT,
+        **dict.fromkeys(("recovered", "counts", "same"), "float64"),
+        **COST,
+        "components": ["string"],
+        "claimed": ["string"],
+        "by_component": ["float64"],
+    },
+)
+TRACKS = {track.name: track for track in (EDGES, VARIABLES, FEATURES, EXPLANATIONS, PREDICTIONS, REPLACEMENTS)}
 """All tracks, by name."""

@@ -20,6 +20,7 @@ from tracr.rasp.rasp import Comparison
 
 COUNT = rasp.SelectorWidth(rasp.Select(rasp.tokens, "a", Comparison.EQ)).named("count")
 GOOD: dict[str, Any] = {"tokens": {FIRST: "a"}, "other": ".", "trigger": 1, "answers": {0: 30, 1: 31}}
+TEXT = np.random.default_rng(0).integers(1, WORDS, (6, POSITIONS)) * (np.arange(POSITIONS) > 0)  # BOS is token 0
 
 
 def a_mean() -> None:
@@ -68,7 +69,12 @@ REFUSED: tuple[tuple[Callable[[], object], type[TracrError], str], ...] = (
     (raising, CompileError, "raises"),
     (one_length, CompileError, "inputs of 3 to 3 tokens"),
     (too_long, TracrError, "the host takes"),
-    (lambda: inject(random_host(), COUNT, "unused", **GOOD), TracrError, "known to be unused"),
+    (lambda: inject(random_host(), COUNT, "unused", **GOOD), TracrError, "is measured on data"),
+    (lambda: inject(random_host(), COUNT, data=TEXT, **GOOD), TracrError, "for the route unused alone"),
+    (lambda: inject(random_host(), COUNT, "unused", data=TEXT[:1], **GOOD), TracrError, "one input does not show"),
+    (lambda: inject(random_host(), COUNT, "unused", data=TEXT[:, 1:], **GOOD), TracrError, "begin with BOS"),
+    (lambda: inject(random_host(), COUNT, "unused", data=TEXT, tolerance=0, **GOOD), TracrError, "tolerance must be"),
+    (lambda: inject(random_host(), COUNT, "unused", data=TEXT, tolerance=1e-9, **GOOD), TracrError, "no unused head"),
     (lambda: inject(random_host(), COUNT, "beside", **GOOD), TracrError, "no route 'beside'"),
     (lambda: inject(3, COUNT, **GOOD), TracrError, "is not a GPT-2"),
     (lambda: inject(random_host(), cast(Any, "count"), **GOOD), TracrError, "is no program"),

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tracr.errors import TracrError
 from tracr.graft.injection.bounds import longest_logit
 from tracr.graft.injection.circuit import BALANCE, BOS, ONE, ZERO, Dim, HeadPlan, InjectedCircuit, NeuronStep
+from tracr.graft.injection.freeing import FreedHost, emptied
 from tracr.graft.injection.host import GPT2Host, shapes
 from tracr.graft.injection.running import run_host
 from tracr.graft.injection.sizes import InjectedSizes, Scales
@@ -57,9 +58,13 @@ def build(
     )
 
 
-def added_weights(host: GPT2Host, sizes: InjectedSizes, scales: Scales) -> dict[str, NDArray[np.bool_]]:
-    """For each weight of the injected model, whether it was added. The others are the host's."""
+def added_weights(
+    host: GPT2Host, sizes: InjectedSizes, scales: Scales, freed: FreedHost | None = None
+) -> dict[str, NDArray[np.bool_]]:
+    """For each weight of the injected model, whether it was added or freed. The others are the host's."""
     marked = GPT2Host(host.config, {name: np.ones_like(array) for name, array in host.tensors.items()}, {})
+    if freed is not None:
+        marked = emptied(marked, freed.heads, freed.neurons)
     found = {name: array == 0 for name, array in _widened(marked, sizes, scales).tensors.items()}
     for name, added in found.items():
         if _is_gain(name):
@@ -140,10 +145,11 @@ class _WeightBuilder:
             self.tensors["wte.weight"][word] += self.scales.scale * self.written(dims)
         for position, dims in enumerate(self.circuit.by_position):
             self.tensors["wpe.weight"][position] += self.scales.scale * self.written(dims)
-        numbers = self.circuit.head_numbers(self.host.heads)
+        numbers = self.circuit.head_numbers(self.sizes.first_head)
         for head in self.circuit.heads:
             self.add_head(head, numbers[head.variable][1])
-        for part, (first, _) in zip(self.circuit.neurons, self.circuit.neuron_numbers(self.host.inner), strict=True):
+        places = self.circuit.neuron_numbers(self.sizes.first_neuron)
+        for part, (first, _) in zip(self.circuit.neurons, places, strict=True):
             for place, step in enumerate(part.steps):
                 self.add_step(step, part.layer, first + 2 * place)
         for dim, word in self.circuit.answers.items():

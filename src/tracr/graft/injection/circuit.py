@@ -13,7 +13,7 @@ key is selected and at most -1 where it is not. Layer norms multiply it by 1/(σ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -148,16 +148,19 @@ class InjectedCircuit:
         """All dimensions, in order."""
         return [dim for group in self.groups for dim in group.dims]
 
-    def head_numbers(self, first: int) -> dict[str, tuple[int, int]]:
-        """The layer and the number of each head, by its variable; in each layer numbers begin with `first`."""
+    def head_numbers(self, first: Sequence[int]) -> dict[str, tuple[int, int]]:
+        """The layer and the number of each head, by its variable; `first` has the first number in each layer."""
         found: dict[str, tuple[int, int]] = {}
         for head in self.heads:
-            found[head.variable] = (head.layer, first + sum(layer == head.layer for layer, _ in found.values()))
+            found[head.variable] = (
+                head.layer,
+                first[head.layer] + sum(layer == head.layer for layer, _ in found.values()),
+            )
         return found
 
-    def neuron_numbers(self, first: int) -> list[tuple[int, int]]:
-        """The first and the last neuron of each group of steps, two for each step."""
-        found, following = [], dict.fromkeys(range(self.layers), first)
+    def neuron_numbers(self, first: Sequence[int]) -> list[tuple[int, int]]:
+        """The first and the last neuron of each group of steps, two for each step; `first` is that of each layer."""
+        found, following = [], list(first)
         for part in self.neurons:
             start = following[part.layer]
             following[part.layer] += 2 * len(part.steps)

@@ -17,6 +17,7 @@ from tracr.errors import FormatError
 from tracr.extras import need
 from tracr.graft.injection.building import added_weights
 from tracr.graft.injection.circuit import InjectedCircuit
+from tracr.graft.injection.freeing import FreedHost
 from tracr.graft.injection.host import CONFIG, PREFIX, WEIGHTS, GPT2Host
 from tracr.graft.injection.interface import Interface
 from tracr.graft.injection.measuring import Elsewhere, TaskScore, as_ids, expected, measure_elsewhere, score_task
@@ -36,7 +37,8 @@ class Injected:
     """A GPT-2 to which a circuit was added.
 
     `host` is the model before, `gpt2` the model after. `circuit` says what was added, `sizes` and `scales` where and
-    how large. `program` is the compiled program, `interface` how tokens ask it.
+    how large. `program` is the compiled program, `interface` how tokens ask it. With the route "unused", `freed` says
+    which heads and neurons of the host the circuit could take, and what that changed on the data.
     """
 
     host: GPT2Host
@@ -46,6 +48,7 @@ class Injected:
     circuit: InjectedCircuit
     sizes: InjectedSizes
     scales: Scales
+    freed: FreedHost | None = None
 
     @property
     def longest(self) -> int:
@@ -55,12 +58,12 @@ class Injected:
     @cached_property
     def heads(self) -> dict[str, tuple[int, int]]:
         """The layer and the number of the head of each attention."""
-        return self.circuit.head_numbers(self.host.heads)
+        return self.circuit.head_numbers(self.sizes.first_head)
 
     @cached_property
     def neurons(self) -> list[tuple[int, int]]:
         """The first and the last neuron of each group of steps, in its layer."""
-        return self.circuit.neuron_numbers(self.host.inner)
+        return self.circuit.neuron_numbers(self.sizes.first_neuron)
 
     @cached_property
     def truth(self) -> dict[str, Any]:
@@ -69,8 +72,11 @@ class Injected:
 
     @cached_property
     def added(self) -> dict[str, NDArray[np.bool_]]:
-        """For each weight, by its name in transformers, whether it was added: to freeze the circuit in training."""
-        return _in_transformers(added_weights(self.host, self.sizes, self.scales))
+        """For each weight, by its name in transformers, whether it was added: to freeze the circuit in training.
+
+        Weights of freed heads and neurons count as added.
+        """
+        return _in_transformers(added_weights(self.host, self.sizes, self.scales, self.freed))
 
     def answers(self, ids: object) -> Array:
         """The token that the program answers, at each position: -1 where it is silent, -2 where it raises an error."""
@@ -112,11 +118,15 @@ class Injected:
         return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in named.items()}
 
     def __repr__(self) -> str:
-        host, sizes = self.host, self.sizes
+        host, sizes, freed = self.host, self.sizes, self.freed
+        taken = ""
+        if freed is not None:
+            heads, neurons = (sum(map(len, one.values())) for one in (freed.heads, freed.neurons))
+            taken = f"; freed heads: {heads}, neurons: {neurons}"
         return (
             f"Injected({self.program.outputs[0][0]}; added dimensions: {sizes.width - host.width}, heads a layer: "
             f"{sizes.heads - host.heads}, neurons a layer: {sizes.inner - host.inner}, "
-            f"layers: {sizes.layers - host.layers})"
+            f"layers: {sizes.layers - host.layers}{taken})"
         )
 
 

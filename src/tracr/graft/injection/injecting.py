@@ -8,9 +8,11 @@ from typing import Any
 from tracr.arguments import number, whole
 from tracr.errors import TracrError
 from tracr.graft.injection.building import build
+from tracr.graft.injection.freeing import free_places
 from tracr.graft.injection.host import GPT2Host, read_host
 from tracr.graft.injection.injected import Injected
 from tracr.graft.injection.interface import Interface, check_program, checked_interface
+from tracr.graft.injection.measuring import as_ids
 from tracr.graft.injection.planning import plan
 from tracr.graft.injection.precision import refuse_rounding
 from tracr.graft.injection.sizes import scales_of, sizes_of
@@ -24,10 +26,8 @@ from tracr.values import Value, short_repr
 __all__ = ["inject"]
 
 SCALE = 1e-3
-UNUSED = (
-    "a trained host has no heads, neurons or dimensions that are known to be unused: no measurement on some inputs "
-    "shows that no other input uses them"
-)
+TOLERANCE = 1e-3
+ROUTES = ("added", "unused")
 
 
 def inject(
@@ -43,13 +43,16 @@ def inject(
     max_seq_len: int | None = None,
     scale: float = SCALE,
     boost: float | None = None,
+    data: object = None,
+    tolerance: float = TOLERANCE,
 ) -> Injected:
-    """Add the circuit of a program to a GPT-2, in added heads, neurons and dimensions (docs/injecting.md).
+    """Add the circuit of a program to a GPT-2, in added or unused heads and neurons (docs/injecting.md).
 
     Args:
         host: a `transformers.GPT2LMHeadModel`, or the folder of one. It is not changed.
         program: an s-op, or a model that was compiled from one with `causal=True`.
-        route: "added". There is no other route.
+        route: "added": in added heads, neurons and dimensions. "unused": heads and neurons that the host does not need
+            on `data` are taken first; what is missing, and all dimensions, are added.
         tokens: the program's token for some of the host's tokens (ids).
         other: the program's token for all other tokens of the host.
         trigger: the id, or ids, of the tokens at which the circuit answers; elsewhere it adds nothing to the logits.
@@ -61,22 +64,36 @@ def inject(
             Larger circuits change the host more.
         boost: what an answer adds to its logit, for a typical σ. Without it, answers add so much that they win against
             any logits the host can have.
+        data: for the route "unused", ids [input, position] on which the host's use of its components is measured.
+        tolerance: by how many nats a position the host's next-token distribution may change on them, on average.
     """
-    if route != "added":
-        reason = UNUSED if route == "unused" else f"there is no route {short_repr(route)}"
-        raise TracrError(reason, hint='write route="added"')
+    _check_route(route, data)
     size, gain = number("scale", scale, above=0), None if boost is None else number("boost", boost, above=0)
     found = read_host(host)
     interface = checked_interface(found, tokens, other, trigger, answers, bos)
     compiled = _compiled(found, program, interface, max_seq_len)
     refuse_unsupported(compiled)
     check_program(compiled, interface)
-    centred, circuit = found.centred(), plan(compiled, interface)
-    sizes = sizes_of(centred, circuit)
+    circuit, freed = plan(compiled, interface), None
+    if route == "unused":
+        limit = number("tolerance", tolerance, above=0)
+        freed = free_places(found, circuit, as_ids(data, interface, found), limit)
+    centred = (found if freed is None else freed.host).centred()
+    sizes = sizes_of(centred, circuit, freed)
     scales = scales_of(centred, circuit, sizes, size, interface.bos)
     refuse_rounding(centred, circuit, scales)
     built = build(centred, circuit, sizes, scales, interface.bos, gain)
-    return Injected(found, built, compiled, interface, circuit, sizes, scales)
+    return Injected(found, built, compiled, interface, circuit, sizes, scales, freed)
+
+
+def _check_route(route: str, data: object) -> None:
+    if route not in ROUTES:
+        raise TracrError(f"there is no route {short_repr(route)}", hint='write route="added" or route="unused"')
+    if (route == "unused") != (data is not None):
+        raise TracrError(
+            "which heads and neurons the host does not use is measured on data, for the route unused alone",
+            hint='give route="unused" and data=, typical inputs of the host, or neither',
+        )
 
 
 def _compiled(host: GPT2Host, program: object, interface: Interface, max_seq_len: int | None) -> Program:

@@ -14,7 +14,7 @@ from tracr.errors import InputError
 from tracr.extras import need
 from tracr.graft.injection.host import GPT2Host
 from tracr.graft.injection.interface import Interface
-from tracr.graft.injection.running import run_host
+from tracr.graft.injection.running import log_probabilities, run_host
 from tracr.ir.program import Tables
 from tracr.runtime.table_interpreter import evaluate_batch
 
@@ -131,7 +131,7 @@ def measure_elsewhere(injected: Injected, ids: Array, model: Any) -> Elsewhere:
 
     def compared(some: Array) -> tuple[Array, ...]:
         logits = [logits_of(one, some) for one in (injected.host, model)]
-        before, after = map(_log_probabilities, logits)
+        before, after = map(log_probabilities, logits)
         away = ~injected.interface.asked(some, injected.longest)
         following = away[:, :-1]
         losses = [-np.take_along_axis(one[:, :-1], some[:, 1:, None], -1)[..., 0][following] for one in (before, after)]
@@ -152,8 +152,3 @@ def score_task(injected: Injected, ids: Array, model: Any) -> TaskScore:
     scored = wanted >= 0
     silent, undefined = (int((asked & (wanted == one)).sum()) for one in (SILENT, UNDEFINED))
     return TaskScore(int((chosen == wanted)[scored].sum()), int(scored.sum()), silent, undefined)
-
-
-def _log_probabilities(logits: Array) -> Array:
-    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))

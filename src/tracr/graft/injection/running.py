@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tracr.graft.injection.host import GPT2Host
 
-__all__ = ["HostRun", "run_host"]
+__all__ = ["HostRun", "Inside", "log_probabilities", "run_host"]
 
 Array = NDArray[Any]
 
@@ -32,8 +32,16 @@ class HostRun:
     streams: Array
 
 
-def run_host(host: GPT2Host, ids: Array, dtype: type = np.float64) -> HostRun:
-    """Run the model on a batch of inputs of one length."""
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """What the heads of a layer read, side by side, and its neurons, [input, position, ...]."""
+
+    mixed: Array
+    neurons: Array
+
+
+def run_host(host: GPT2Host, ids: Array, dtype: type = np.float64, inside: list[Inside] | None = None) -> HostRun:
+    """Run the model on a batch of inputs of one length; `inside` gets the insides of its layers."""
     weights: dict[str, Array] = {name: array.astype(dtype) for name, array in host.tensors.items()}
     found: list[Array] = []
     streams: list[Array] = []
@@ -53,10 +61,19 @@ def run_host(host: GPT2Host, ids: Array, dtype: type = np.float64) -> HostRun:
         block = f"h.{layer}"
         mixed = _attention(linear(norm(x, f"{block}.ln_1"), f"{block}.attn.c_attn"), host.heads)
         x = x + linear(mixed, f"{block}.attn.c_proj")
-        x = x + linear(function(linear(norm(x, f"{block}.ln_2"), f"{block}.mlp.c_fc")), f"{block}.mlp.c_proj")
+        neurons = function(linear(norm(x, f"{block}.ln_2"), f"{block}.mlp.c_fc"))
+        x = x + linear(neurons, f"{block}.mlp.c_proj")
+        if inside is not None:
+            inside.append(Inside(mixed, neurons))
         streams.append(x)
     logits = norm(x, "ln_f") @ weights["lm_head.weight"].T
     return HostRun(logits, np.array(found), np.array(streams))
+
+
+def log_probabilities(logits: Array) -> Array:
+    """The logarithms of the probabilities of the next token."""
+    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
 
 def _attention(qkv: Array, heads: int) -> Array:

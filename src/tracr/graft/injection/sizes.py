@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tracr.graft.injection.bounds import stream_bounds
 from tracr.graft.injection.circuit import BALANCE, CIRCLE, ZERO, Dim, InjectedCircuit, reach_of
+from tracr.graft.injection.freeing import FreedHost
 from tracr.graft.injection.host import GPT2Host
 from tracr.graft.injection.running import run_host
 
@@ -34,7 +35,10 @@ SAMPLE, LENGTH = 8, 32  # random inputs on which typical σ are measured
 
 @dataclass(frozen=True, eq=False)
 class InjectedSizes:
-    """The sizes of the injected model, and the number of each of the circuit's dimensions."""
+    """The sizes of the injected model, and the number of each of the circuit's dimensions.
+
+    `first_head` and `first_neuron` are those of the circuit in each layer.
+    """
 
     width: int
     heads: int
@@ -42,15 +46,20 @@ class InjectedSizes:
     layers: int
     inner: int
     place: dict[Dim, int]
+    first_head: tuple[int, ...]
+    first_neuron: tuple[int, ...]
 
 
-def sizes_of(host: GPT2Host, circuit: InjectedCircuit) -> InjectedSizes:
-    """The narrowest model that holds both."""
+def sizes_of(host: GPT2Host, circuit: InjectedCircuit, freed: FreedHost | None = None) -> InjectedSizes:
+    """The narrowest model that holds both; the circuit takes what was freed first."""
+    layers = range(max(host.layers, circuit.layers))
+    first_head = [host.heads if freed is None else freed.first_head(layer) for layer in layers]
+    first_neuron = [host.inner if freed is None else freed.first_neuron(layer) for layer in layers]
     per_layer = Counter(head.layer for head in circuit.heads)
     columns = [len(head.columns) + (not head.counts) for head in circuit.heads]
     values = [len(head.copied) + (head.share is not None) for head in circuit.heads]
     dims = [*circuit.dims, BALANCE, ZERO]
-    least = host.heads + max(per_layer.values(), default=0)
+    least = max([host.heads, *(first_head[layer] + count for layer, count in per_layer.items())])
     wide = max(host.d_head, *columns, *values, 1) if columns else host.d_head
     options = [(n * max(wide, math.ceil((host.width + len(dims)) / n)), n) for n in range(least, 2 * least + 1)]
     width, heads = min(options)
@@ -61,9 +70,11 @@ def sizes_of(host: GPT2Host, circuit: InjectedCircuit) -> InjectedSizes:
         width,
         heads,
         width // heads,
-        max(host.layers, circuit.layers),
-        host.inner + max(neurons.values(), default=0),
+        len(layers),
+        max([host.inner, *(first_neuron[layer] + count for layer, count in neurons.items())]),
         {dim: host.width + number for number, dim in enumerate(dims)},
+        tuple(first_head),
+        tuple(first_neuron),
     )
 
 

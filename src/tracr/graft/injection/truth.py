@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tracr.graft.injection.circuit import BALANCE, IN_RANGE, ZERO, Dim, HeadPlan, InjectedCircuit
+from tracr.graft.injection.freeing import FreedHost
 from tracr.graft.injection.sizes import InjectedSizes
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def truth_of(injected: Injected) -> Json:
         "answers": [[repr(value), word] for value, word in interface.answers.items()],
         "host": {"dimensions": injected.host.width, "heads": injected.host.heads, "d_head": injected.host.d_head,
                  "neurons": injected.host.inner, "layers": injected.host.layers},
+        **_freed(injected.freed),
         "scale": injected.scales.scale,
         "largest_sigma": injected.scales.largest,
         "dimensions": list(_dimensions(circuit, sizes)),
@@ -41,6 +43,14 @@ def truth_of(injected: Injected) -> Json:
         "neurons": list(_neurons(injected)),
         "edges": list(_edges(injected)),
     }  # fmt: skip
+
+
+def _freed(freed: FreedHost | None) -> Json:
+    """The heads and neurons of the host that were replaced by their means, by the numbers that they had."""
+    if freed is None:
+        return {}
+    places = {kind: [[layer, *own] for layer, own in getattr(freed, kind).items()] for kind in ("heads", "neurons")}
+    return {"freed": {**places, "tolerance": freed.tolerance, "divergence": freed.divergence}}
 
 
 def _dimensions(circuit: InjectedCircuit, sizes: InjectedSizes) -> Iterator[Json]:

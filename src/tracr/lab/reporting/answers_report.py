@@ -1,4 +1,4 @@
-"""The report of a run of the tracks "explanations" and "predictions": scores with intervals, by role or by kind."""
+"""The report of a run of the tracks "explanations", "predictions" and "replacements": scores with intervals."""
 
 from __future__ import annotations
 
@@ -16,20 +16,27 @@ from tracr.lab.reporting.saved_report import SavedReport
 from tracr.lab.reporting.tables import ReportTable
 from tracr.lab.reporting.track_page import left_out_table, score_panels, track_page
 from tracr.lab.reporting.track_table import TrackTable
-from tracr.lab.track import EXPLANATIONS, PREDICTIONS, Track
+from tracr.lab.track import EXPLANATIONS, PREDICTIONS, REPLACEMENTS, Track
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["ANSWERS_TITLES", "AnswersReport"]
 
-ANSWERS_TITLES = {EXPLANATIONS.name: "Explanations of known components", PREDICTIONS.name: "Predicted interventions"}
+ANSWERS_TITLES = {
+    EXPLANATIONS.name: "Explanations of known components",
+    PREDICTIONS.name: "Predicted interventions",
+    REPLACEMENTS.name: "Components replaced by compiled parts",
+}
 """The title of the page of each of these tracks."""
 MEANT = {
     EXPLANATIONS.name: "The mean of each score over cases, with its 95 % interval. Accuracy is the mean overlap with "
     "the true roles; chance is its expected value for roles drawn at random.",
     PREDICTIONS.name: "The mean of each score over cases, with its 95 % interval. Where it matters: of the questions "
     "whose answer changes. Set and patch: the same, for each kind of question.",
+    REPLACEMENTS.name: "The mean of each score over cases, with its 95 % interval. Recovered is the share of the "
+    "accuracy that claimed parts recover; counts, the share of components whose part beats every control; same, whose "
+    "part has the true output.",
 }
 LIMITS = {
     EXPLANATIONS.name: (
@@ -40,6 +47,11 @@ LIMITS = {
     PREDICTIONS.name: (
         "At least half of the questions change the answer, where such were found: `no-change` has 0 where it matters.",
         "A circuit of edges knows no variables, so that it has 0 for questions that set one.",
+        "Intervals speak about cases and seeds like these; with fewer than about ten cases they are too narrow.",
+    ),
+    REPLACEMENTS.name: (
+        "A part that recovers everything need not be the true one: the rest of the model may need less.",
+        "A component that averages is linear, and no part beats the linear control there.",
         "Intervals speak about cases and seeds like these; with fewer than about ten cases they are too narrow.",
     ),
 }

@@ -22,7 +22,7 @@ from tracr.lab.reporting.saved_report import DrawnFigures, SavedReport
 from tracr.lab.reporting.tables import Findings, ReportTable, report_tables
 from tracr.lab.reporting.track_table import track_table
 from tracr.lab.reporting.variables_report import VARIABLES_TITLE, VariablesReport
-from tracr.lab.track import EDGES, EXPLANATIONS, FEATURES, PREDICTIONS, TRACKS, VARIABLES
+from tracr.lab.track import EDGES, FEATURES, TRACKS, VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,7 +119,7 @@ def report(
             return VariablesReport(track_table(given, track), heading, notes or "")
         case FEATURES.name:
             return FeaturesReport(track_table(given, track), heading, notes or "")
-        case EXPLANATIONS.name | PREDICTIONS.name:
+        case name if name in ANSWERS_TITLES:
             return AnswersReport(track_table(given, track), track, heading, notes or "")
     return LabReport(result_table(given), heading, notes or "")
 

@@ -1,0 +1,295 @@
+"""Trains hosts without known answers: standard transformers on the answers of tasks, full batch, with AdamW.
+
+    python benchmarks/plain_training.py FOLDER [--tasks sort add_mod_113] [--seeds 0 1 2] [--steps 4000] [--device cuda]
+
+Each host is written to FOLDER/TASK-SEED: `STAGE.safetensors` and `training.json` (sizes, the inputs it was trained on,
+the curves). 20 % of a task's inputs are held out; of modular addition, 70 % of the pairs. Modular addition has weight
+decay 1, a ReLU and no layer norm, and trains until 5,000 steps after its held-out accuracy reached 99.9 %; the stages
+"half" and "most" are its weights when that accuracy first passed 50 % and 90 %. A host whose folder is complete is
+skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+import tracr
+from tracr import graft, zoo
+from tracr.rasp import rasp
+
+EVERY, AFTER, REACHED = 100, 5_000, 0.999
+STAGES = {"half": 0.5, "most": 0.9}
+
+
+class HostTask(NamedTuple):
+    """A task: a compiled model that has the tokens and the right answers, the inputs, and the sizes of a host."""
+
+    model: Any
+    inputs: list[Any]
+    layers: int
+    trained: float = 0.8
+    decay: float = 0.01
+    width: int = 64
+    norm: bool = True
+    steps: int = 4_000
+
+
+SIZES: dict[str, tuple[Any, int, int]] = {
+    "hist": ("abcd", 5, 1),
+    "sort": (range(4), 5, 2),
+    "induction_head": ("abcd", 7, 2),
+    "depth": ("()a", 6, 2),
+    "dyck1": ("()a", 6, 2),
+}
+
+
+def task_of(name: str) -> HostTask:
+    """A program of the zoo, or addition modulo a prime."""
+    if name.startswith("add_mod_"):
+        return modular(int(name.removeprefix("add_mod_")))
+    vocab, length, layers = SIZES[name]
+    model = zoo.load(name, vocab=vocab, max_seq_len=length)
+    return HostTask(model, graft.inputs_of(model, 4_000), layers)
+
+
+def modular(prime: int) -> HostTask:
+    """a b = -> (a + b) mod p at the last position: compiled, two heads copy and a table adds."""
+    at = {place: rasp.Select(rasp.indices, rasp.Full(place), rasp.Comparison.EQ) for place in (0, 1)}
+    first, second = (rasp.Aggregate(at[place], rasp.tokens, default=0).named(f"term{place}") for place in (0, 1))
+
+    def added(one: Any, other: Any) -> Any:
+        return (one + other) % prime if isinstance(one, int) and isinstance(other, int) else 0
+
+    program = rasp.SequenceMap(added, first, second).named("sum")
+    model = tracr.compile(program, [*range(prime), "="], 3)
+    inputs = [(one, other, "=") for one in range(prime) for other in range(prime)]
+    return HostTask(model, inputs, 1, 0.3, 1.0, 128, False, 40_000)
+
+
+def data_of(task: HostTask) -> Any:
+    """The inputs with answers; of modular addition only the answer at the last position counts."""
+    data = graft.data_of_program(task.model, task.inputs)
+    if task.norm:
+        return data
+    last = np.zeros_like(data.scored)
+    last[:, -1] = True
+    answers = tuple(
+        graft.data.HostAnswers(one.start, one.stop, one.wanted, one.scored & last, one.output) for one in data.answers
+    )
+    return graft.GraftData(data.inputs, data.ids, data.start, data.pad, answers, data.longest)
+
+
+class PlainBlock(nn.Module):  # type: ignore[misc]
+    """Attention and an MLP, with TransformerLens's hook points."""
+
+    def __init__(self, task: HostTask, heads: int) -> None:
+        super().__init__()
+        width = task.width
+        self.heads = heads
+        self.attn, self.mlp = nn.Module(), nn.Module()
+        self.attn.qkv, self.attn.o = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.attn.hook_z = nn.Identity()
+        self.mlp.into, self.mlp.out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.ln1, self.ln2 = (norm_of(task) for _ in range(2))
+        self.act = nn.GELU() if task.norm else nn.ReLU()
+        for name in ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post"):
+            self.add_module(f"hook_{name}", nn.Identity())
+
+    def forward(self, stream: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """The stream after the block; `seen` [batch, 1, query, key]."""
+        stream = self.hook_resid_pre(stream)
+        batch, length, width = stream.shape
+        q, k, v = self.attn.qkv(self.ln1(stream)).reshape(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])).masked_fill(~seen, -torch.inf)
+        z = self.attn.hook_z((scores.softmax(dim=-1) @ v).transpose(1, 2))
+        stream = self.hook_resid_mid(stream + self.hook_attn_out(self.attn.o(z.reshape(batch, length, width))))
+        neurons = self.act(self.mlp.into(self.ln2(stream)))
+        found: torch.Tensor = self.hook_resid_post(stream + self.hook_mlp_out(self.mlp.out(neurons)))
+        return found
+
+
+def norm_of(task: HostTask) -> nn.Module:
+    """A layer norm without gain and bias, or nothing."""
+    return nn.LayerNorm(task.width, elementwise_affine=False) if task.norm else nn.Identity()
+
+
+class PlainHost(nn.Module):  # type: ignore[misc]
+    """A transformer from ids to logits; no head sees padding."""
+
+    def __init__(self, task: HostTask, heads: int = 4) -> None:
+        super().__init__()
+        vocabulary, options, width = task.model.vocabulary, task.model.options, task.width
+        self.cfg = SimpleNamespace(n_heads=heads, normalization_type="LNPre" if task.norm else None)
+        self.pad = vocabulary.pad_id
+        self.embed = nn.Embedding(self.pad + 1, width)
+        nn.init.normal_(self.embed.weight, std=1 / math.sqrt(width))
+        self.pos_embed = nn.Parameter(torch.randn(options.max_seq_len + 1, width) / math.sqrt(width))
+        self.blocks = nn.ModuleList(PlainBlock(task, heads) for _ in range(task.layers))
+        self.ln_final = norm_of(task)
+        self.unembed = nn.Linear(width, task.model.parameters.W_U.shape[1], bias=False)
+        self.causal = options.causal
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits [batch, position, d_vocab_out]."""
+        seen = (ids != self.pad)[:, None, None, :].expand(-1, 1, ids.shape[1], -1)
+        seen = seen.tril() if self.causal else seen
+        stream = self.embed(ids) + self.pos_embed[: ids.shape[1]]
+        for block in self.blocks:
+            stream = block(stream, seen)
+        found: torch.Tensor = self.unembed(self.ln_final(stream))
+        return found
+
+
+class Batch:
+    """Inputs on the device, and the loss and accuracy of a host on them."""
+
+    def __init__(self, data: Any, device: str) -> None:
+        self.data, self.ids = data, torch.as_tensor(data.ids, device=device)
+        self.scored = torch.as_tensor(data.scored, device=device)
+        self.wanted = [torch.as_tensor(one.wanted, device=device) for one in data.answers]
+
+    def loss(self, host: PlainHost) -> torch.Tensor:
+        """The mean loss over the scored tokens."""
+        logits, total = host(self.ids)[:, self.data.start :], 0.0
+        for one, wanted in zip(self.data.answers, self.wanted, strict=True):
+            mine = logits[..., one.start : one.stop]
+            if wanted.ndim == 2:
+                logs = mine.double().log_softmax(dim=-1)
+                losses = -logs.gather(-1, wanted.clamp(min=0)[..., None])[..., 0]
+            else:
+                losses = ((mine - wanted.to(mine)) ** 2).sum(dim=-1)
+            total = total + (losses * self.scored).sum() / self.scored.sum()
+        assert isinstance(total, torch.Tensor)
+        return total
+
+    def measured(self, host: PlainHost) -> tuple[float, float]:
+        """Loss and accuracy."""
+        with torch.no_grad():
+            right = self.data.score(host(self.ids).float().cpu().numpy())[0].sum()
+            return float(self.loss(host)), float(right / self.data.scored.sum())
+
+
+@dataclass
+class Training:
+    """A host, its optimiser, and the curves so far."""
+
+    host: PlainHost
+    batches: tuple[Batch, Batch]
+    decay: float
+    graph: bool
+    curves: list[list[float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        cuda = self.batches[0].ids.is_cuda
+        given: dict[str, Any] = {"capturable": True, "foreach": True} if cuda else {}
+        self.optimiser = torch.optim.AdamW(
+            self.host.parameters(), lr=1e-3, weight_decay=self.decay, betas=(0.9, 0.98), **given
+        )
+        self.replay = self._captured() if self.graph and cuda else self._step
+
+    def _step(self) -> None:
+        self.optimiser.zero_grad(set_to_none=True)
+        self.batches[0].loss(self.host).backward()
+        self.optimiser.step()
+
+    def _captured(self) -> Any:
+        """The step as a CUDA graph: many small kernels started together."""
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(3):
+                self._step()
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        self.optimiser.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph):
+            self._step()
+        return graph.replay
+
+    def measure(self, step: int) -> float:
+        """Add to the curves; the held-out accuracy."""
+        (loss, right), (other, held) = (one.measured(self.host) for one in self.batches)
+        self.curves.append([step, loss, right, other, held])
+        return held
+
+
+def train(name: str, seed: int, given: argparse.Namespace) -> None:
+    """Train one host and write it, stage by stage."""
+    folder = given.folder / f"{name}-{seed}"
+    if (folder / "training.json").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    task, began = task_of(name), time.time()
+    torch.manual_seed(seed)
+    data = data_of(task)
+    order = np.random.default_rng(seed).permutation(len(data))
+    middle = round(task.trained * len(data))
+    halves = tuple(Batch(data.rows(np.sort(one), cut=False), given.device) for one in (order[:middle], order[middle:]))
+    training = Training(PlainHost(task).to(given.device), (halves[0], halves[1]), task.decay, given.graph)
+    last, pending = given.steps or task.steps, {} if task.norm else dict(STAGES)
+    for step in range(last + 1):
+        if step % EVERY == 0:
+            held = training.measure(step)
+            for stage in [stage for stage, least in pending.items() if held >= least]:
+                del pending[stage]
+                write(folder, stage, training.host)
+            if not task.norm and held >= REACHED:
+                last = min(last, next(int(row[0]) for row in training.curves if row[4] >= REACHED) + AFTER)
+            if step % (10 * EVERY) == 0:
+                print(name, seed, step, *(f"{one:.4g}" for one in training.curves[-1][1:]), flush=True)
+                write(folder, "final", training.host)
+            if step >= last:
+                break
+        training.replay()
+    write(folder, "final", training.host)
+    about = {"task": name, "seed": seed, "steps": step, "seconds": round(time.time() - began, 1)}
+    about |= {"trained_on": np.sort(order[:middle]).tolist(), "curves": training.curves}
+    (folder / "training.json").write_text(json.dumps(about) + "\n")
+    print(name, seed, "done", step, *(f"{one:.4g}" for one in training.curves[-1][1:]), flush=True)
+
+
+def write(folder: Path, stage: str, host: PlainHost) -> None:
+    """The weights of a stage."""
+    save_file(
+        {key: one.detach().cpu().contiguous() for key, one in host.state_dict().items()}, folder / f"{stage}.part"
+    )
+    (folder / f"{stage}.part").replace(folder / f"{stage}.safetensors")
+
+
+def load_host(folder: Path, stage: str = "final") -> tuple[HostTask, PlainHost]:
+    """A host that was trained, and its task."""
+    task = task_of(folder.name.rpartition("-")[0])
+    host = PlainHost(task)
+    host.load_state_dict(load_file(folder / f"{stage}.safetensors"))
+    return task, host.requires_grad_(False).eval()
+
+
+def main() -> None:
+    """Train the hosts that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tasks", nargs="+", default=["sort", "hist", "induction_head", "depth", "dyck1"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=0, help="by default 4,000; 40,000 at most of modular addition")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--no-graph", dest="graph", action="store_false", help="without CUDA graphs")
+    given = parser.parse_args()
+    for seed in given.seeds:
+        for name in given.tasks:
+            train(name, seed, given)
+
+
+if __name__ == "__main__":
+    main()

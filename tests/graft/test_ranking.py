@@ -1,0 +1,118 @@
+"""The order of a ranking, and the measures that it uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracr
+from tracr.rasp import rasp
+
+pytest.importorskip("torch")
+
+import torch
+
+from tracr import graft
+from tracr.graft.controls import exchanged_inputs
+from tracr.graft.observed import coded, observe
+from tracr.graft.ranking import ExplainedBy, _ordered, told_of_writing
+from tracr.graft.recovery import ShareInterval
+from tracr.graft.replacing import workbench
+
+TWINS = "docs/natural/twins"
+
+
+def row(name: str, *, behind: float = 0.0, faithful: float = 1.0, swapped_low: float = 0.0, bits: float = 1.0) -> Any:
+    """A row of a ranking with these numbers."""
+    numbers = {
+        "behind": ShareInterval(behind, behind, behind),
+        "accuracy": 1 - behind,
+        "faithful": faithful,
+        "swapped": 1 - swapped_low,
+        "swapped_behind": ShareInterval(swapped_low, swapped_low, swapped_low),
+        "bits": bits,
+        "told": 0.5,
+    }
+    others = dict.fromkeys(("recovered", "recovered_loss", "divergence", "reads", "equal", "output", "computed"))
+    return ExplainedBy(part=name, **numbers, **others)  # type: ignore[arg-type]
+
+
+def test_the_order() -> None:
+    """Right, faithful, right if interchanged, then simple: each before the next."""
+    rows = [
+        row("wrong", behind=0.2, bits=0.1),
+        row("unreadable", faithful=0.9, bits=0.2),
+        row("knows the answer", swapped_low=0.1, bits=0.3),
+        row("says more", bits=4.0),
+        row("true", bits=2.0, faithful=0.99),
+    ]
+    assert [str(one.part) for one in _ordered(rows)] == ["true", "says more", "knows the answer", "unreadable", "wrong"]
+
+
+def test_two_parts_of_equal_entropy_are_told_apart_by_what_the_component_writes() -> None:
+    """Among them the one whose output tells more of it is first; a permutation of the rows changes nothing."""
+    import dataclasses
+
+    rows = [dataclasses.replace(row(str(told)), told=told) for told in (0.3, 0.9, 0.6)]
+    for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+        assert [str(one.part) for one in _ordered([rows[number] for number in order])] == ["0.9", "0.6", "0.3"]
+
+
+def test_measures_of_the_true_part() -> None:
+    """In the compiled model itself the true part is faithful, tells all that is written, and agrees if interchanged."""
+    opened = rasp.SelectorWidth(rasp.Select(rasp.tokens, "(", rasp.Comparison.EQ)).named("opened")
+    model = tracr.compile(opened, "()", 5, causal=True)
+    parts = graft.parts_of(model, "own")
+    best = graft.explain(model.to_torch(), "blocks.0.mlp", parts, graft.inputs_of(model)).best
+    assert best.part.title == "own blocks.0.mlp"
+    assert best.faithful == best.swapped == best.accuracy == 1.0
+    assert best.told == pytest.approx(1.0)
+    assert best.divergence == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_is_told_of_writing_is_a_share_on_inputs_that_were_not_fitted() -> None:
+    """Noise tells nothing; the component's own value, recomputed from its output, tells all."""
+    twin: Any = tracr.load(f"{TWINS}/hist")
+    inputs = graft.inputs_of(twin.teacher, 400)
+    bench = workbench(twin.to_torch(), "blocks.0.attn.0", inputs, share=0.5, seed=0)
+    real = graft.data_of_program(twin.teacher, bench.inputs).real
+    noise = np.random.default_rng(0).integers(0, 3, real.shape)[..., None].astype(float)
+    (true,) = observe([graft.Part(twin.teacher, "blocks.0.attn.0")], bench.inputs)
+    assert told_of_writing(bench, coded(noise, real)) < 0.05
+    assert told_of_writing(bench, true.output) > 0.5
+
+
+def test_exchanged_inputs_have_the_same_length() -> None:
+    """So that an interchange is between the same positions."""
+    twin: Any = tracr.load(f"{TWINS}/hist")
+    data = graft.data_of_program(twin.teacher, graft.inputs_of(twin.teacher, 200))
+    other = exchanged_inputs(data, np.random.default_rng(0))
+    lengths = data.real.sum(axis=1)
+    assert (lengths[other] == lengths).all()
+    assert (other != np.arange(len(other)))[lengths > 1].all()
+
+
+def test_refining_only_where_it_is_needed() -> None:
+    """If a part recovers 99 % in closed form, `refine` changes nothing."""
+    torch.manual_seed(0)
+    twin: Any = tracr.load(f"{TWINS}/shift_by")
+    inputs = graft.inputs_of(twin.teacher, 200)
+    parts = graft.parts_of(twin.teacher, "own")
+    closed, refined = (
+        graft.explain(twin.to_torch(), "blocks.0.attn.0", parts, inputs, refine=steps).to_dict() for steps in (0, 50)
+    )
+    assert closed == refined
+
+
+def test_outputs_that_tell_each_other_given_the_length() -> None:
+    """Counts of some keys and of all others are the same at each length, and not at each position alone."""
+    inputs = [tuple(word) for word in ("ab", "aab", "bba", "abab", "bbbb", "aabb", "baba")]
+    real = np.arange(4) < np.array([len(one) for one in inputs])[:, None]
+    counts = np.array([[one.count("a")] * 4 for one in inputs])[..., None].astype(float)
+    others = np.array([[one.count("b")] * 4 for one in inputs])[..., None].astype(float)
+    first, second = coded(counts, real), coded(others, real)
+    assert first.key_at_lengths == second.key_at_lengths
+    assert first.key_at_positions != second.key_at_positions
+    assert coded(counts * 0, real).key_at_lengths != first.key_at_lengths
