@@ -102,11 +102,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--decays", nargs="*", type=float, default=DECAYS)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.table:
         return table(given.out)
-    for decay in DECAYS:
+    for decay in given.decays:
         path = given.out / f"shared-{decay:g}.json"
         if path.exists():
             continue
