@@ -183,8 +183,8 @@ def on_gpu(folder: Path, runs: list[int], steps: int) -> None:
 
 
 def on_digits(folder: Path, runs: int, steps: int) -> None:
-    """The losses of the same runs, frac_prevs at d = 8, trained as sweeps do, with full precision asked for globally, and
-    without asking for it anywhere."""
+    """The losses of the same runs, frac_prevs at d = 8, trained as sweeps do, with full precision set for all of JAX,
+    and with full precision set nowhere."""
     model, inputs = study("frac_prevs")
     task = task_of(model, inputs)
     found: dict[str, Any] = {"device": str(jax.devices()[0]), "runs": runs, "steps": steps}

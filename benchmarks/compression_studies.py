@@ -10,7 +10,7 @@
     python benchmarks/compression_studies.py measure OUT          measures what was trained; --watch: until OUT/STOP
 
 Training writes OUT/PART.npz for each part of a study: matrices, training curves, and the losses at half time and at the
-end. Measuring, on any machine, writes OUT/PART.json: losses, accuracy, cosines and causal slopes of each run in float64.
+end. Measuring, on any machine, writes OUT/PART.json: losses, accuracy, cosines and causal slopes in float64.
 A part that is there is not repeated, so a stopped study can be started again. `--steps`, `--seeds` and `--programs`
 make a study smaller. Needs numpy, jax and optax. `benchmarks/compression_tables.py` makes the tables and figures.
 """
@@ -120,8 +120,7 @@ class Training:
         last = self.recipe.final_rate / self.recipe.learning_rate
         self.fall = optax.linear_schedule(1.0, last, max(1, part.steps // 2))
         self.batched = len(self.task) > self.recipe.batch
-        over_runs = jax.vmap(jax.value_and_grad(self._loss), (0, 0, None))
-        self.gradient = jax.vmap(over_runs, (0, 0, 0 if self.batched else None))
+        self.of_rerun = jax.vmap(jax.value_and_grad(self._loss), (0, 0, None))
         self.advance = jax.jit(self._advance, static_argnums=3)
 
     def _of_runs(self, name: str) -> Any:
@@ -131,6 +130,16 @@ class Training:
     def _loss(self, params: Any, weights: Any, batch: Any) -> Any:
         found = self.objective.losses(params, batch)
         return weights[0] * found.output + weights[1] * found.layers.sum()
+
+    def gradient(self, params: Any, batches: Any) -> Any:
+        """The losses and gradients of all runs. Each rerun has its own batch; without batches, all train together."""
+        if batches is None:
+            return jax.vmap(self.of_rerun, (0, 0, None))(params, self.weights, None)
+        found = []
+        for rerun in range(self.reruns):
+            mine, weights = jax.tree.map(lambda array, rerun=rerun: array[rerun], (params, self.weights))
+            found.append(self.of_rerun(mine, weights, batches[rerun]))
+        return jax.tree.map(lambda *arrays: jnp.stack(arrays), *found)
 
     def starts(self) -> Any:
         """The first matrices, with zero columns beyond a run's dims, which have no gradient and stay zero."""
@@ -159,7 +168,7 @@ class Training:
         def step(carry: Any, given: Any) -> Any:
             params, state, total = carry
             number, batch = given
-            loss, slope = self.gradient(params, self.weights, batch)
+            loss, slope = self.gradient(params, batch)
             change, state = self.moments.update(slope, state)
             rate = self.rate * self.fall(number)
 
