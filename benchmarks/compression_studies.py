@@ -226,7 +226,7 @@ def faithful_solution(task: Task) -> Any:
     """
     W = exact_projection(seen(task))
     if all(output.categorical for output in task.outputs):
-        W = np.where(task.network.W_U.any(axis=1)[:, None], LOGIT**0.5 * W, W)
+        W[np.any(task.network.W_U, axis=1)] *= LOGIT**0.5
     return W
 
 
@@ -365,8 +365,13 @@ def measured(path: Path) -> dict[str, Any]:
             runs, _rows(model, inputs, about["sharing"], found), found["half"], found["curve"].T, strict=True
         )
     ]
-    more = {"width": model.d_model, "labels": list(model.residual.labels), "runs": rows}
-    return about | more | {"measuring_seconds": round(time.perf_counter() - begin, 1)}
+    return {
+        **about,
+        "width": model.d_model,
+        "labels": list(model.residual.labels),
+        "measuring_seconds": round(time.perf_counter() - begin, 1),
+        "runs": rows,
+    }
 
 
 def _rows(model: tracr.CompiledModel, inputs: Any, sharing: str, found: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -40,9 +40,8 @@ def loss(W: Any, same: Any, only_x: Any, only_y: Any) -> Any:
     return first + same * (xy + yy - 1) ** 2 + only_x * xy**2 + only_y * (yy - 1) ** 2
 
 
-def shares(key: Any, batch: int) -> tuple[Any, Any, Any]:
+def shares(key: Any, overlaps: Any, batch: int) -> tuple[Any, Any, Any]:
     """The shares of the three pairs for every overlap [overlap]: in a random batch, or expected if `batch` is 0."""
-    overlaps = jnp.asarray(OVERLAPS)
     if not batch:
         return overlaps / 2, (1 - overlaps) / 2, (1 - overlaps) / 2
     first, second = jax.random.split(key)
@@ -51,9 +50,11 @@ def shares(key: Any, batch: int) -> tuple[Any, Any, Any]:
     return (x & agree).mean(axis=1), (x & ~agree).mean(axis=1), (~x & ~agree).mean(axis=1)
 
 
-def trained(decay: float, seeds: int, steps: int, rate: float, batch: int, penalty: bool) -> Any:
+def trained(
+    overlaps: Any, decay: float, seeds: int, steps: int, rate: float = 1e-3, batch: int = 256, penalty: bool = False
+) -> Any:
     """The products xx, xy, yy [overlap, seed, 3] after AdamW; with `penalty` after Adam on the penalised loss."""
-    start = np.random.default_rng(0).normal(scale=DIM**-0.5, size=(len(OVERLAPS), seeds, 2, DIM))
+    start = np.random.default_rng(0).normal(scale=DIM**-0.5, size=(len(overlaps), seeds, 2, DIM))
     fall = optax.linear_schedule(rate, rate / 1000, max(1, steps // 2))
     update = optax.adam(fall, b2=0.99) if penalty else optax.adamw(fall, b2=0.99, weight_decay=decay)
     of_seeds = jax.vmap(loss, (0, None, None, None))
@@ -63,7 +64,8 @@ def trained(decay: float, seeds: int, steps: int, rate: float, batch: int, penal
 
     def step(carry: Any, number: Any) -> Any:
         W, state = carry
-        given = shares(jax.random.fold_in(jax.random.key(0), number), 0 if penalty else batch)
+        key = jax.random.fold_in(jax.random.key(0), number)
+        given = shares(key, jnp.asarray(overlaps), 0 if penalty else batch)
         change, state = update.update(jax.grad(whole)(W, given), state, W)
         return (optax.apply_updates(W, change), state), None
 
@@ -102,6 +104,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--overlaps", nargs="*", type=float, default=OVERLAPS)
     parser.add_argument("--decays", nargs="*", type=float, default=DECAYS)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -113,13 +116,15 @@ def main() -> None:
             continue
         found = {
             "decay": decay,
-            "overlaps": OVERLAPS,
+            "overlaps": given.overlaps,
             "steps": given.steps,
             "rate": given.rate,
             "batch": given.batch,
             "device": str(jax.devices()[0]),
-            "trained": trained(decay, given.seeds, given.steps, given.rate, given.batch, False).round(5).tolist(),
-            "penalised": trained(decay, 8, min(given.steps, 20_000), given.rate, 0, True).round(5).tolist(),
+            "trained": trained(given.overlaps, decay, given.seeds, given.steps, given.rate, given.batch)
+            .round(5)
+            .tolist(),
+            "penalised": trained(given.overlaps, decay, 8, min(given.steps, 20_000), penalty=True).round(5).tolist(),
         }
         aside = path.with_suffix(".part")
         aside.write_text(json.dumps(found) + "\n")

@@ -1,0 +1,542 @@
+"""The tables of the pages on compression, from the data of the studies.
+
+    python benchmarks/compression_tables.py collect OUT   put the measured runs of OUT into docs/compression/data
+    python benchmarks/compression_tables.py fill          write the tables into the pages, between their marks
+    python benchmarks/compression_tables.py show          print all tables
+
+A page has `<!-- table NAME -->` and `<!-- end -->`; what is between them is replaced by `TABLES[NAME]`. OUT is
+the folder of `benchmarks/compression_studies.py`. Needs numpy and pyarrow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PLACE = DOCS / "compression"
+DATA = PLACE / "data"
+PAGES = (DOCS / "compression.md", *(PLACE / f"{name}.md" for name in ("optimiser", "shared-information", "cost")))
+STUDIES = ("paper", "settings", "faithful", "variants", "sharing", "cost")
+MIDDLE = {"frac_prevs": "is_x", "sort_unique": "target_pos", "has_prev": "selector_width"}
+"""The variable between input and output of the programs whose causal effect is told."""
+SHOWN = {"frac_prevs": 8, "sort_unique": 12}
+"""The dims of the best runs whose matrices are kept."""
+STUCK = 1e-4  # a run of frac_prevs that ends above this loss is called stuck
+DRAWS = 2000
+
+Row = dict[str, Any]
+
+
+# Data
+
+
+def collect(out: Path) -> None:
+    """Write a Parquet file for every study, and the small data of the others as JSON."""
+    import pyarrow
+    import pyarrow.parquet
+
+    DATA.mkdir(parents=True, exist_ok=True)
+    for study in STUDIES:
+        rows = []
+        for path in sorted(out.glob(f"{study}-*.json")):
+            part = json.loads(path.read_text())
+            about = {name: part[name] for name in ("program", "gap", "sharing", "train_weights", "steps", "width")}
+            rows += [_flat(about, run, keep_curve=study == "paper") for run in part["runs"]]
+        if rows:
+            table = pyarrow.Table.from_pylist(rows)
+            pyarrow.parquet.write_table(table, DATA / f"{study}.parquet", compression="zstd", compression_level=19)
+            print(f"{study}: {len(rows)} runs")
+    best = {program: _best(out / f"paper-{program}.npz", dim) for program, dim in SHOWN.items()}
+    (DATA / "shown.json").write_text(json.dumps(best) + "\n")
+    for name in ("sweep", "digits"):
+        if (out / f"{name}.json").exists():
+            (DATA / f"{name}.json").write_text((out / f"{name}.json").read_text())
+    fast = [json.loads(path.read_text()) for path in sorted((out / "fast").glob("fast-*.json"))]
+    (DATA / "fast.json").write_text(json.dumps(fast) + "\n")
+    shared = [json.loads(path.read_text()) for path in sorted((out / "shared").glob("shared-*.json"))]
+    (DATA / "shared.json").write_text(json.dumps(sorted(shared, key=lambda one: one["decay"])) + "\n")
+
+
+def _best(path: Path, dim: int) -> Row:
+    """The matrix of the run with the lowest loss."""
+    with np.load(path) as arrays:
+        runs, losses = json.loads(str(arrays["about"]))["runs"], arrays["end"].sum(axis=1)
+        number = min((n for n, run in enumerate(runs) if run["dim"] == dim), key=lambda n: losses[n])
+        return runs[number] | {"W": arrays["W"][number, 0, :, :dim].round(6).astype(float).tolist()}
+
+
+def _flat(about: Row, run: Row, keep_curve: bool) -> Row:
+    """A row of numbers, strings and lists."""
+    row = about | {
+        name: run[name] for name in ("dim", "seed", "rerun", "rate", "decay", "output_weight", "layer_weight")
+    }
+    row["start"] = "1/√D" if run["start"] is None else str(run["start"])
+    row |= {name: float(run[name]) for name in ("output_loss", "layer_loss", "accuracy", "cosine")}
+    row["half_loss"] = float(sum(run["half"]))
+    for name in ("cosines", "slopes"):
+        row[f"{name} of"] = list(run[name])
+        row[name] = [float(np.float32(value)) for value in run[name].values()]
+    row["read_back"] = [round(float(value), 4) for value in run["read_back"]]
+    row["curve"] = [float(f"{value:.3g}") for value in run["curve"]] if keep_curve else []
+    return row
+
+
+@cache
+def rows_of(study: str) -> tuple[Row, ...]:
+    """The runs of a study, with what is computed from their numbers."""
+    import pyarrow.parquet
+
+    path = DATA / f"{study}.parquet"
+    if not path.exists():
+        return ()
+    return tuple(_more(row) for row in pyarrow.parquet.read_table(path).to_pylist())
+
+
+def _more(row: Row) -> Row:
+    slopes = dict(zip(row["slopes of"], row["slopes"], strict=True))
+    variable = MIDDLE.get(row["program"])
+    output = next(reversed(slopes), None)  # the output is the last variable that is written
+    effect = slopes[variable] / slopes[output] if variable in slopes and output is not None else float("nan")
+    least = min(row["cosines"], default=float("nan"))
+    return row | {
+        "loss": row["output_loss"] + row["layer_loss"],
+        "effect": effect,
+        "least": least,
+        "ratio": row["width"] / row["dim"],
+    }
+
+
+def chosen(study: str, **wanted: Any) -> list[Row]:
+    """The runs of a study with these values."""
+    return [row for row in rows_of(study) if all(row[name] == value for name, value in wanted.items())]
+
+
+# Numbers
+
+
+def interval(
+    rows: Sequence[Row], value: str | Callable[[Row], float], of: Callable[..., Any] = np.median
+) -> tuple[float, float, float]:
+    """A statistic over all runs and its bootstrap interval (95 %): reruns are drawn, and runs within each."""
+    get: Any = value if callable(value) else (lambda row: row[value])
+    groups = [np.array([get(row) for row in rows if row["rerun"] == n]) for n in sorted({row["rerun"] for row in rows})]
+    least = min(map(len, groups))
+    table = np.stack([group[:least] for group in groups])
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(DRAWS // 100):
+        which = rng.integers(len(table), size=(100, len(table), 1))
+        runs = rng.integers(least, size=(100, len(table), least))
+        found.append(of(table[which, runs].reshape(100, -1), axis=1))
+    low, high = np.quantile(np.concatenate(found), (0.025, 0.975))
+    return float(of(np.concatenate(groups))), float(low), float(high)
+
+
+def shown(found: tuple[float, float, float], form: str) -> str:
+    """A number with its interval."""
+    if not np.isfinite(found[0]):
+        return "–"
+    middle, low, high = (f"{value:{form}}" for value in found)
+    return middle if low == middle == high else f"{middle} [{low}, {high}]"
+
+
+def cell(rows: Sequence[Row], value: Any, form: str, of: Callable[..., Any] = np.median) -> str:
+    """A statistic with its interval, as text."""
+    return shown(interval(rows, value, of), form) if rows else "–"
+
+
+def per_rerun(rows: Sequence[Row], value: str, form: str) -> str:
+    """The median of each rerun."""
+    reruns = sorted({row["rerun"] for row in rows})
+    return ", ".join(f"{np.median([row[value] for row in rows if row['rerun'] == n]):{form}}" for n in reruns)
+
+
+def share(values: Any, axis: int | None = None) -> Any:
+    """The mean, for values that are 0 or 1."""
+    return np.mean(values, axis=axis)
+
+
+def below(limit: float) -> Callable[[Row], float]:
+    """Whether the loss is below a limit."""
+    return lambda row: float(row["loss"] < limit)
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    """A table."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def about(rows: Sequence[Row]) -> str:
+    """How many runs of how many steps a table has."""
+    steps = sorted({row["steps"] for row in rows})
+    reruns = len({row["rerun"] for row in rows})
+    seeds = len({row["seed"] for row in rows})
+    text = " and ".join(f"{number:,}" for number in steps)
+    return f"{len(rows):,} runs of {text} steps: {seeds} seeds" + (f" in each of {reruns} reruns" if reruns > 1 else "")
+
+
+# Tables
+
+
+def paper(program: str) -> str:
+    """The paper's recipe, every d."""
+    rows = chosen("paper", program=program)
+    lines = []
+    for dim in sorted({row["dim"] for row in rows}):
+        some = [row for row in rows if row["dim"] == dim]
+        lines.append(
+            [
+                dim,
+                cell(some, "loss", ".2g"),
+                per_rerun(some, "loss", ".1e"),
+                f"{min(row['loss'] for row in some):.1e}",
+                cell(some, "output_loss", ".2g"),
+                cell(some, "accuracy", ".1%"),
+                cell(some, "cosine", ".3f"),
+                cell(some, "effect", ".2f"),
+                f"{np.median([row['half_loss'] for row in some]):.2g}",
+            ]
+        )
+    head = [
+        "d",
+        "loss",
+        "of each rerun",
+        "best",
+        "output loss",
+        "accuracy",
+        "cosine",
+        f"effect of `{MIDDLE[program]}`",
+        "loss at half time",
+    ]
+    return markdown(head, lines) + f"\n\n{about(rows)}."
+
+
+ARMS = (
+    ("the recipe", {}),
+    ("start 1", {"start": "1.0"}),
+    ("no decay", {"decay": 0.0}),
+    ("start 1, no decay", {"start": "1.0", "decay": 0.0}),
+    ("gap 100", {"gap": 100.0}),
+    ("gap 40", {"gap": 40.0}),
+    ("gap 40, start 1", {"gap": 40.0, "start": "1.0"}),
+)
+RECIPE = {"start": "1/√D", "decay": 0.1, "gap": 256.0}
+
+
+def settings(program: str) -> str:
+    """One setting changed at a time."""
+    lines = []
+    rows = chosen("settings", program=program)
+    for dim in sorted({row["dim"] for row in rows}):
+        for name, change in ARMS:
+            some = chosen("settings", program=program, dim=dim, **(RECIPE | change))
+            if some:
+                lines.append(
+                    [
+                        dim,
+                        name,
+                        cell(some, "loss", ".2g"),
+                        per_rerun(some, "loss", ".1e"),
+                        cell(some, below(STUCK if program == "frac_prevs" else 0.1), ".0%", share),
+                        cell(some, "accuracy", ".1%"),
+                        cell(some, "cosine", ".3f"),
+                        cell(some, "effect", ".2f"),
+                        f"{np.median([row['half_loss'] for row in some]):.2g}",
+                    ]
+                )
+    limit = STUCK if program == "frac_prevs" else 0.1
+    head = [
+        "d",
+        "arm",
+        "loss",
+        "of each rerun",
+        f"runs below {limit:g}",
+        "accuracy",
+        "cosine",
+        f"effect of `{MIDDLE[program]}`",
+        "loss at half time",
+    ]
+    return markdown(head, lines) + f"\n\n{about(rows)} per arm and d."
+
+
+def faithful(program: str) -> str:
+    """Where the optimiser ends, for every start."""
+    rows = chosen("faithful", program=program)
+    lines = []
+    starts = ("faithful", "1/√D", "1.0")
+    for gap in sorted({row["gap"] for row in rows}, reverse=True):
+        for start in starts:
+            for rate, decay in sorted(
+                {(row["rate"], row["decay"]) for row in rows if row["start"] == start}, reverse=True
+            ):
+                some = chosen("faithful", program=program, gap=gap, start=start, rate=rate, decay=decay)
+                if some:
+                    lines.append(
+                        [
+                            f"{gap:g}",
+                            start.replace("1.0", "1"),
+                            f"{rate:g}",
+                            f"{decay:g}",
+                            cell(some, "loss", ".2g"),
+                            f"{np.median([row['half_loss'] for row in some]):.2g}",
+                            cell(some, "accuracy", ".1%"),
+                            cell(some, "least", ".2f"),
+                            cell(some, "effect", ".2f"),
+                        ]
+                    )
+    variable = MIDDLE.get(program)
+    head = [
+        "gap",
+        "start",
+        "rate",
+        "decay",
+        "loss",
+        "at half time",
+        "accuracy",
+        "least cosine",
+        f"effect of `{variable}`" if variable else "effect",
+    ]
+    return (
+        markdown(head, lines)
+        + f"\n\nd = {rows[0]['dim'] if rows else '?'}, D = {rows[0]['width'] if rows else '?'}; {about(rows)} in all."
+    )
+
+
+def variants(program: str) -> str:
+    """Other weights of the losses."""
+    rows = chosen("variants", program=program)
+    lines = []
+    for dim in sorted({row["dim"] for row in rows}):
+        for weights in sorted({(row["output_weight"], row["layer_weight"]) for row in rows}, reverse=True):
+            some = chosen("variants", program=program, dim=dim, output_weight=weights[0], layer_weight=weights[1])
+            lines.append([dim, f"{weights[0]:g}", f"{weights[1]:g}", *_measures(some)])
+    head = [
+        "d",
+        "weight of the output",
+        "of the sub-layers",
+        "output loss",
+        "loss of sub-layers",
+        "accuracy",
+        "cosine",
+        f"effect of `{MIDDLE[program]}`",
+    ]
+    return markdown(head, lines) + f"\n\n{about(rows)} per arm and d. Losses are without their weights."
+
+
+def _measures(some: Sequence[Row]) -> list[str]:
+    return [
+        cell(some, "output_loss", ".2g"),
+        cell(some, "layer_loss", ".2g"),
+        cell(some, "accuracy", ".1%"),
+        cell(some, "cosine", ".3f"),
+        cell(some, "effect", ".2f"),
+    ]
+
+
+def sharing(program: str) -> str:
+    """Other projections, beside one projection with the same steps."""
+    lines = []
+    rows = chosen("sharing", program=program)
+    for dim in sorted({row["dim"] for row in rows}):
+        arms = [
+            ("one W", chosen("variants", program=program, dim=dim, output_weight=1.0, layer_weight=1.0)),
+            ("one W per layer", chosen("sharing", program=program, dim=dim, sharing="layer")),
+            ("one to read, one to write", chosen("sharing", program=program, dim=dim, sharing="read-write")),
+            ("one W, weights trained", chosen("sharing", program=program, dim=dim, train_weights=True)),
+        ]
+        lines += [[dim, name, *_measures(some)] for name, some in arms if some]
+    head = [
+        "d",
+        "projection",
+        "output loss",
+        "loss of sub-layers",
+        "accuracy",
+        "cosine",
+        f"effect of `{MIDDLE[program]}`",
+    ]
+    return markdown(head, lines) + f"\n\n{about(rows)} per arm and d."
+
+
+def cost_by_program() -> str:
+    """Every program: what is left at d = D, D/2 and D/4, and how far it can be compressed."""
+    lines = []
+    for program in sorted({row["program"] for row in rows_of("cost")}, key=lambda name: _width(name)):
+        rows = chosen("cost", program=program)
+        ratios = sorted({row["ratio"] for row in rows})
+        near = {goal: min(ratios, key=lambda ratio, goal=goal: abs(ratio - goal)) for goal in (1, 2, 4)}
+        right = [r for r in ratios if np.median([row["accuracy"] for row in rows if row["ratio"] == r]) >= 0.99]
+        like = [r for r in ratios if np.median([row["least"] for row in rows if row["ratio"] == r]) >= 0.9]
+        at = {goal: [row for row in rows if row["ratio"] == ratio] for goal, ratio in near.items()}
+        lines.append(
+            [
+                f"`{program}`",
+                rows[0]["width"],
+                len(rows[0]["cosines"]),
+                *(cell(at[goal], "accuracy", ".0%") for goal in (1, 2, 4)),
+                *(cell(at[goal], "least", ".2f") for goal in (1, 2, 4)),
+                f"{max(right):.2g}" if right else "none",
+                f"{max(like):.2g}" if like else "none",
+            ]
+        )
+    head = [
+        "program",
+        "D",
+        "sub-layers",
+        "accuracy at D",
+        "D/2",
+        "D/4",
+        "least cosine at D",
+        "D/2",
+        "D/4",
+        "right up to D/d",
+        "faithful up to D/d",
+    ]
+    return markdown(head, lines) + f"\n\n{about(rows_of('cost'))} for each of the dims."
+
+
+def _width(program: str) -> int:
+    return int(chosen("cost", program=program)[0]["width"])
+
+
+GOALS = (1, 1.15, 1.3, 1.5, 1.75, 2, 2.5, 3, 4)
+
+
+def cost_by_ratio() -> str:
+    """The median program at every ratio, with an interval over programs."""
+    lines = []
+    for goal in GOALS:
+        some = _at_ratio(goal)
+        lines.append(
+            [
+                f"{goal:g}",
+                cell(some, "loss", ".2g"),
+                cell(some, "accuracy", ".0%"),
+                cell(some, lambda row: float(row["accuracy"] >= 0.99), ".0%", share),
+                cell(some, "cosine", ".2f"),
+                cell(some, "least", ".2f"),
+                cell(some, lambda row: float(row["least"] >= 0.9), ".0%", share),
+            ]
+        )
+    head = [
+        "D/d",
+        "loss",
+        "accuracy",
+        "programs ≥ 99% right",
+        "mean cosine",
+        "least cosine",
+        "programs with least cosine ≥ 0.9",
+    ]
+    return markdown(head, lines) + "\n\nMedians over programs of their medians over seeds; intervals over programs."
+
+
+def _at_ratio(goal: float) -> list[Row]:
+    """For every program, the medians over seeds at the dim that is nearest to a ratio."""
+    found = []
+    for program in sorted({row["program"] for row in rows_of("cost")}):
+        rows = chosen("cost", program=program)
+        dim = max(1, round(rows[0]["width"] / goal))
+        mine = [row for row in rows if row["dim"] == dim]
+        names = ("loss", "accuracy", "cosine", "least", "effect")
+        found.append({name: float(np.median([row[name] for row in mine])) for name in names} | {"rerun": 0, "seed": 0})
+    return found
+
+
+def shared() -> str:
+    """Overlap and decay: the products of the directions."""
+    lines = []
+    for part in json.loads((DATA / "shared.json").read_text()):
+        for overlap, runs, penalised in zip(part["overlaps"], part["trained"], part["penalised"], strict=True):
+            some = [{"xy": run[1], "yy": run[2], "rerun": 0} for run in runs]
+            best = np.median(np.array(penalised), axis=0)
+            lines.append(
+                [
+                    f"{overlap:g}",
+                    f"{part['decay']:g}",
+                    cell(some, "xy", ".3f"),
+                    cell(some, "yy", ".3f"),
+                    f"{best[1]:.3f}, {best[2]:.3f}",
+                ]
+            )
+    return markdown(["p", "decay", "w_x·w_y", "\\|w_y\\|²", "penalised: w_x·w_y, \\|w_y\\|²"], lines)
+
+
+def fast() -> str:
+    """Our optimiser below 9 dimensions, beside the recipe."""
+    found = json.loads((DATA / "fast.json").read_text())
+    lines = []
+    for dim in sorted({run["dim"] for run in found}):
+        mine = [run | {"rerun": 0} for run in found if run["dim"] == dim]
+        recipe = chosen("paper", program="sort_unique", dim=dim)
+        lines.append(
+            [
+                dim,
+                len(mine),
+                cell(mine, "loss", ".2g"),
+                f"{min(run['loss'] for run in mine):.2g}",
+                cell(recipe, "loss", ".2g"),
+                f"{min(row['loss'] for row in recipe):.2g}" if recipe else "–",
+                f"{np.median([run['seconds'] for run in mine]):.0f}",
+            ]
+        )
+    return markdown(["d", "seeds", "`fast`: loss", "best", "recipe: loss", "best of 96", "seconds of `fast`"], lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    **{f"paper {name}": partial(paper, name) for name in ("frac_prevs", "sort_unique")},
+    **{f"settings {name}": partial(settings, name) for name in ("frac_prevs", "sort_unique")},
+    **{f"variants {name}": partial(variants, name) for name in ("frac_prevs", "sort_unique")},
+    **{f"sharing {name}": partial(sharing, name) for name in ("frac_prevs", "sort_unique")},
+    **{
+        f"faithful {name}": partial(faithful, name)
+        for name in ("sort_unique", "frac_prevs", "hist", "reverse", "has_prev")
+    },
+    "cost by program": cost_by_program,
+    "cost by ratio": cost_by_ratio,
+    "shared": shared,
+    "fast": fast,
+}
+
+
+def filled(page: str) -> str:
+    """A page with its tables."""
+
+    def table(found: re.Match[str]) -> str:
+        return f"<!-- table {found[1]} -->\n\n{TABLES[found[1]]()}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- table (.*?) -->.*?<!-- end -->", table, page, flags=re.DOTALL)
+
+
+def fill() -> None:
+    """Write the tables into all pages."""
+    for page in PAGES:
+        if page.exists():
+            page.write_text(filled(page.read_text()))
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("collect", "fill", "show"))
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("--table", nargs="*")
+    given = parser.parse_args()
+    if given.command == "collect":
+        collect(given.out)
+    elif given.command == "fill":
+        fill()
+    else:
+        for name in given.table or TABLES:
+            print(f"\n{name}\n\n{TABLES[name]()}")
+
+
+if __name__ == "__main__":
+    main()
