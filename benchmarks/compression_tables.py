@@ -49,9 +49,14 @@ def collect(out: Path) -> None:
         for path in sorted(out.glob(f"{study}-*.json")):
             part = json.loads(path.read_text())
             about = {name: part[name] for name in ("program", "gap", "sharing", "train_weights", "steps", "width")}
-            rows += [_flat(about, run, keep_curve=study == "paper") for run in part["runs"]]
+            more = _looked_at(path.with_suffix(".npz"), part)
+            rows += [
+                _flat(about, run, keep_curve=study == "paper") | one
+                for run, one in zip(part["runs"], more, strict=True)
+            ]
         if rows:
-            table = pyarrow.Table.from_pylist(rows)
+            names = dict.fromkeys(name for row in rows for name in row)
+            table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows])
             pyarrow.parquet.write_table(table, DATA / f"{study}.parquet", compression="zstd", compression_level=19)
             print(f"{study}: {len(rows)} runs")
     best = {program: _best(out / f"paper-{program}.npz", dim) for program, dim in SHOWN.items()}
@@ -63,6 +68,51 @@ def collect(out: Path) -> None:
     (DATA / "fast.json").write_text(json.dumps(fast) + "\n")
     shared = [json.loads(path.read_text()) for path in sorted((out / "shared").glob("shared-*.json"))]
     (DATA / "shared.json").write_text(json.dumps(sorted(shared, key=lambda one: one["decay"])) + "\n")
+
+
+def _looked_at(path: Path, part: Row) -> list[Row]:
+    """What the pages tell of single programs. frac_prevs: the products of the directions of `tokens:x` and `is_x`, and
+    the number of coordinates in which their signs differ. sort_unique: what `target_pos` says."""
+    with np.load(path) as arrays:
+        W = arrays["W"].astype(float)
+    if part["program"] == "sort_unique" and part["sharing"] == "one" and not part["train_weights"]:
+        return target_pos(W, part["gap"])
+    if part["program"] != "frac_prevs":
+        return [{}] * len(W)
+    x, y = (W[:, 0, part["labels"].index(label)] for label in ("tokens:x", "is_x"))
+    products = {"xx": (x * x).sum(axis=1), "xy": (x * y).sum(axis=1), "yy": (y * y).sum(axis=1)}
+    products["differ"] = (x * y < 0).sum(axis=1)
+    return [{name: round(float(values[n]), 5) for name, values in products.items()} for n in range(len(W))]
+
+
+def target_pos(W: Any, gap: float) -> list[Row]:
+    """For projections of sort_unique: the share of the variance of what is written for `target_pos` that the token
+    explains, and the mean squared distance from the position itself and from its mean given the token."""
+    import jax
+
+    from tracr.compress.objective import Objective
+    from tracr.compress.paper import study
+    from tracr.compress.projection import sites_of
+    from tracr.compress.task import task_of
+
+    task = task_of(*study("sort_unique", gap))
+    objective = Objective(task, sites_of(task.network, "one"), dtype=np.float64)
+    with jax.enable_x64(True):
+        written = np.asarray(jax.jit(jax.vmap(lambda one: objective.forward({"W": one})[0][1]))(W))[:, :, 1:]
+    wanted, tokens = task.targets[1][:, 1:], task.ids[:, 1:]
+    given = np.zeros_like(wanted)
+    mean = np.zeros_like(written)
+    for token in np.unique(tokens):
+        given[tokens == token] = wanted[tokens == token].mean(axis=0)
+        mean[:, tokens == token] = written[:, tokens == token].mean(axis=1, keepdims=True)
+    spread = ((written - written.mean(axis=(1, 2), keepdims=True)) ** 2).sum(axis=(1, 2, 3))
+    inside = ((written - mean) ** 2).sum(axis=(1, 2, 3))
+    far, near = (((written - other) ** 2).sum(axis=-1).mean(axis=(1, 2)) for other in (wanted, given))
+    share = 1 - inside / np.maximum(spread, 1e-12)
+    return [
+        {"token_share": round(float(a), 4), "from_position": round(float(b), 5), "from_mean": round(float(c), 5)}
+        for a, b, c in zip(share, far, near, strict=True)
+    ]
 
 
 def _best(path: Path, dim: int) -> Row:

@@ -51,10 +51,19 @@ def shares(key: Any, overlaps: Any, batch: int) -> tuple[Any, Any, Any]:
 
 
 def trained(
-    overlaps: Any, decay: float, seeds: int, steps: int, rate: float = 1e-3, batch: int = 256, penalty: bool = False
+    overlaps: Any,
+    decay: float,
+    seeds: int,
+    steps: int,
+    *,
+    dim: int = DIM,
+    rate: float = 1e-3,
+    batch: int = 256,
+    penalty: bool = False,
 ) -> Any:
-    """The products xx, xy, yy [overlap, seed, 3] after AdamW; with `penalty` after Adam on the penalised loss."""
-    start = np.random.default_rng(0).normal(scale=DIM**-0.5, size=(len(overlaps), seeds, 2, DIM))
+    """The products xx, xy, yy and the number of coordinates with other signs in w_x than in w_y [overlap, seed, 4],
+    after AdamW; with `penalty` after Adam on the penalised loss."""
+    start = np.random.default_rng(0).normal(scale=dim**-0.5, size=(len(overlaps), seeds, 2, dim))
     fall = optax.linear_schedule(rate, rate / 1000, max(1, steps // 2))
     update = optax.adam(fall, b2=0.99) if penalty else optax.adamw(fall, b2=0.99, weight_decay=decay)
     of_seeds = jax.vmap(loss, (0, None, None, None))
@@ -73,7 +82,8 @@ def trained(
     with jax.default_matmul_precision("highest"):
         (W, _), _ = jax.jit(lambda W: jax.lax.scan(step, (W, update.init(W)), jnp.arange(steps)))(W)
     products = jnp.einsum("psad,psbd->psab", W, W, precision="highest")
-    return np.asarray(products)[..., [0, 0, 1], [0, 1, 1]]
+    differ = (W[..., 0, :] * W[..., 1, :] < 0).sum(axis=-1)
+    return np.concatenate([np.asarray(products)[..., [0, 0, 1], [0, 1, 1]], np.asarray(differ)[..., None]], axis=-1)
 
 
 def table(folder: Path) -> None:
@@ -88,7 +98,7 @@ def table(folder: Path) -> None:
             penalised = np.median(np.array(data["penalised"][place]), axis=0)
             print(
                 "|",
-                " | ".join([f"{overlap:g}", f"{data['decay']:g}", *cells, "{:.3f}, {:.3f}".format(*penalised[1:])]),
+                " | ".join([f"{overlap:g}", f"{data['decay']:g}", *cells, "{:.3f}, {:.3f}".format(*penalised[1:3])]),
                 "|",
             )
     root = (5**0.5 - 1) / 2
@@ -103,6 +113,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=64)
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--dim", type=int, default=DIM)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--overlaps", nargs="*", type=float, default=OVERLAPS)
     parser.add_argument("--decays", nargs="*", type=float, default=DECAYS)
@@ -121,10 +132,15 @@ def main() -> None:
             "rate": given.rate,
             "batch": given.batch,
             "device": str(jax.devices()[0]),
-            "trained": trained(given.overlaps, decay, given.seeds, given.steps, given.rate, given.batch)
+            "dim": given.dim,
+            "trained": trained(
+                given.overlaps, decay, given.seeds, given.steps, dim=given.dim, rate=given.rate, batch=given.batch
+            )
             .round(5)
             .tolist(),
-            "penalised": trained(given.overlaps, decay, 8, min(given.steps, 20_000), penalty=True).round(5).tolist(),
+            "penalised": trained(given.overlaps, decay, 8, min(given.steps, 20_000), dim=given.dim, penalty=True)
+            .round(5)
+            .tolist(),
         }
         aside = path.with_suffix(".part")
         aside.write_text(json.dumps(found) + "\n")
