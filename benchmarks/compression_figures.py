@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-from compression_tables import DATA, MIDDLE, PLACE, chosen, interval, rows_of
+from compression_tables import DATA, GOLDEN, MIDDLE, PLACE, chosen, interval, rows_of
 
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
@@ -133,30 +133,43 @@ def optimiser() -> Figure:
 
 
 def shared() -> Figure:
-    """The products of two directions against the overlap of their variables."""
-    figure, panels = _figure(9, 3.4, 1, 2, sharey=True)
-    root = (5**0.5 - 1) / 2
-    for axes, column, title, predicted in zip(panels[0], (1, 2), ("w_x·w_y", "|w_y|²"), (root, root**2), strict=True):
-        for part, colour in zip(json.loads((DATA / "shared.json").read_text()), COLOURS, strict=False):
-            far = [max(1 - overlap, 1e-4) for overlap in part["overlaps"]]
-            low, middle, high = np.quantile(np.array(part["trained"])[..., column], (0.25, 0.5, 0.75), axis=1)
-            axes.errorbar(
-                far,
-                middle,
-                [middle - low, high - middle],
-                color=colour,
-                marker="o",
-                ms=3,
-                lw=1,
-                label=f"decay {part['decay']:g}",
-            )
-            if part["decay"]:
-                axes.plot(far, np.median(np.array(part["penalised"])[..., column], axis=1), color=colour, ls=":", lw=1)
-        axes.axhline(predicted, color="black", lw=0.8, ls="--")
-        axes.set(xscale="log", xlabel="1 − p (the leftmost point is p = 1)", title=title)
+    """The product of two directions against the overlap of their variables, and against the signs of coordinates."""
+    figure, panels = _figure(11, 3.4, 1, 3)
+    wide, near, signs = panels[0]
+    for part, colour in zip(json.loads((DATA / "shared.json").read_text()), COLOURS, strict=False):
+        far = [1 - overlap for overlap in part["overlaps"][:-1]]
+        middle = np.median(np.array(part["trained"])[:-1, :, 1], axis=1)
+        wide.plot(far, middle, color=colour, marker="o", ms=3, lw=1, label=f"AdamW, decay {part['decay']:g}")
+        if part["decay"]:
+            penalised = np.median(np.array(part["penalised"])[:-1, :, 1], axis=1)
+            wide.plot(far, penalised, color=colour, ls=":", lw=1, label=f"L2 penalty {part['decay']:g}")
+    wide.set(title="overlaps up to 0.999", ylabel="w_x·w_y")
+    for part, colour in zip(json.loads((DATA / "shared_rare.json").read_text()), COLOURS[1:], strict=False):
+        far = np.array([1 - overlap for overlap in part["overlaps"][:-1]])
+        low, middle, high = np.quantile(np.array(part["trained"])[:-1, :, 1], (0.25, 0.5, 0.75), axis=1)
+        bars = np.array([middle - low, high - middle])
+        near.errorbar(far, middle, bars, color=colour, marker="o", ms=3, lw=1, label=f"AdamW, decay {part['decay']:g}")
+        near.axvline(part["decay"] * GOLDEN * 0.1 / 256, color=colour, ls=":", lw=0.8)
+    near.set(title="overlaps near 1 (dotted: the estimate)")
+    for axes in (wide, near):
+        axes.set(xscale="log", xlabel="1 − p", ylim=(-0.05, 0.7))
         axes.invert_xaxis()
-    panels[0][0].legend(fontsize=7, frameon=False)
-    figure.suptitle("Dots: median and quartiles of 64 seeds; dashed: s + s² = 1; dotted: an L2 penalty", fontsize=9)
+        axes.axhline(GOLDEN, color="black", lw=0.8, ls="--")
+        axes.legend(fontsize=6, frameon=False)
+    for part, colour in zip(json.loads((DATA / "shared_dims.json").read_text()), COLOURS, strict=False):
+        runs = np.array(part["trained"][-1])
+        signs.scatter(
+            runs[:, 3] / part["dim"],
+            runs[:, 1],
+            color=colour,
+            s=14,
+            alpha=0.7,
+            linewidths=0,
+            label=f"d = {part['dim']}",
+        )
+    signs.axhline(GOLDEN, color="black", lw=0.8, ls="--")
+    signs.set(title="p = 1, decay 0.1: every seed", xlabel="share of coordinates with other signs", ylim=(-0.05, 0.7))
+    signs.legend(fontsize=6, frameon=False)
     return figure
 
 

@@ -27,10 +27,12 @@ PAGES = (DOCS / "compression.md", *(PLACE / f"{name}.md" for name in ("optimiser
 STUDIES = ("paper", "settings", "faithful", "variants", "sharing", "cost")
 MIDDLE = {"frac_prevs": "is_x", "sort_unique": "target_pos", "has_prev": "selector_width"}
 """The variable between input and output of the programs whose causal effect is told."""
+DIMS = ["dim2", "dim4", "dim8", "dim16", "dim32"]
+GOLDEN = (5**0.5 - 1) / 2
 SHOWN = {"frac_prevs": 8, "sort_unique": 12}
 """The dims of the best runs whose matrices are kept."""
 STUCK = 1e-4  # a run of frac_prevs that ends above this loss is called stuck
-DRAWS = 2000
+DRAWS = 1000
 
 Row = dict[str, Any]
 
@@ -66,8 +68,12 @@ def collect(out: Path) -> None:
             (DATA / f"{name}.json").write_text((out / f"{name}.json").read_text())
     fast = [json.loads(path.read_text()) for path in sorted((out / "fast").glob("fast-*.json"))]
     (DATA / "fast.json").write_text(json.dumps(fast) + "\n")
-    shared = [json.loads(path.read_text()) for path in sorted((out / "shared").glob("shared-*.json"))]
-    (DATA / "shared.json").write_text(json.dumps(sorted(shared, key=lambda one: one["decay"])) + "\n")
+    for name, places in {"shared": ["shared"], "shared_rare": ["rare"], "shared_dims": DIMS}.items():
+        found = [
+            json.loads(path.read_text()) for place in places for path in sorted((out / place).glob("shared-*.json"))
+        ]
+        if found:
+            (DATA / f"{name}.json").write_text(json.dumps(sorted(found, key=lambda one: one["decay"])) + "\n")
 
 
 def _looked_at(path: Path, part: Row) -> list[Row]:
@@ -178,15 +184,16 @@ def interval(
     """A statistic over all runs and its bootstrap interval (95 %): reruns are drawn, and runs within each."""
     get: Any = value if callable(value) else (lambda row: row[value])
     groups = [np.array([get(row) for row in rows if row["rerun"] == n]) for n in sorted({row["rerun"] for row in rows})]
-    least = min(map(len, groups))
-    table = np.stack([group[:least] for group in groups])
     rng = np.random.default_rng(0)
-    found = []
-    for _ in range(DRAWS // 100):
-        which = rng.integers(len(table), size=(100, len(table), 1))
-        runs = rng.integers(least, size=(100, len(table), least))
-        found.append(of(table[which, runs].reshape(100, -1), axis=1))
-    low, high = np.quantile(np.concatenate(found), (0.025, 0.975))
+    if len({len(group) for group in groups}) == 1:
+        table = np.stack(groups)
+        which = rng.integers(len(table), size=(DRAWS, len(table), 1))
+        runs = rng.integers(table.shape[1], size=(DRAWS, *table.shape))
+        found = of(table[which, runs].reshape(DRAWS, -1), axis=1)
+    else:
+        drawn = ([groups[n] for n in rng.integers(len(groups), size=len(groups))] for _ in range(DRAWS))
+        found = [of(np.concatenate([rng.choice(group, len(group)) for group in some])) for some in drawn]
+    low, high = np.quantile(found, (0.025, 0.975))
     return float(of(np.concatenate(groups))), float(low), float(high)
 
 
@@ -519,6 +526,66 @@ def shared() -> str:
     return markdown(["p", "decay", "w_x·w_y", "\\|w_y\\|²", "penalised: w_x·w_y, \\|w_y\\|²"], lines)
 
 
+def shared_rare() -> str:
+    """Overlaps near 1, and the share of seeds at the golden ratio."""
+    lines = []
+    for part in json.loads((DATA / "shared_rare.json").read_text()):
+        for overlap, runs in zip(part["overlaps"], part["trained"], strict=True):
+            some = [{"xy": run[1], "yy": run[2], "rerun": 0} for run in runs]
+            golden = cell(some, lambda row: float(abs(row["xy"] - GOLDEN) < 0.01), ".0%", share)
+            apart = cell(some, lambda row: float(abs(row["xy"]) < 0.01), ".0%", share)
+            far = "0" if overlap == 1 else f"{1 - overlap:.0e}"
+            lines.append([far, f"{part['decay']:g}", cell(some, "xy", ".3f"), cell(some, "yy", ".3f"), apart, golden])
+    return markdown(["1 − p", "decay", "w_x·w_y", "\\|w_y\\|²", "seeds at 0, 1", "seeds at 0.618, 0.382"], lines)
+
+
+def shared_signs() -> str:
+    """At p = 1: the products by the number of coordinates in which the signs differ."""
+    lines = []
+    for part in json.loads((DATA / "shared_dims.json").read_text()):
+        runs = np.array(part["trained"][-1])
+        for differ in sorted(set(runs[:, 3])):
+            mine = [{"xy": run[1], "yy": run[2], "rerun": 0} for run in runs if run[3] == differ]
+            lines.append(
+                [
+                    part["dim"],
+                    f"{differ:g}",
+                    f"{len(mine)} of {len(runs)}",
+                    cell(mine, "xy", ".3f"),
+                    cell(mine, "yy", ".3f"),
+                ]
+            )
+    return markdown(["d", "coordinates with other signs", "seeds", "w_x·w_y", "\\|w_y\\|²"], lines)
+
+
+def shared_in_model() -> str:
+    """The same products in frac_prevs, for runs with a small loss."""
+    lines = []
+    every = [
+        row for study in ("paper", "settings") for row in chosen(study, program="frac_prevs") if row["loss"] < 1e-5
+    ]
+    for name, change in (("the recipe", {}), ("no decay", {"decay": 0.0}), ("gap 40", {"gap": 40.0})):
+        wanted = RECIPE | change
+        rows = [row for row in every if all(row[key] == value for key, value in wanted.items())]
+        for differ in sorted({row["differ"] for row in rows}):
+            mine = [row for row in rows if row["differ"] == differ]
+            if len(mine) >= 5:
+                cosine = cell(mine, lambda row: row["xy"] / (row["xx"] * row["yy"]) ** 0.5, ".2f")
+                lines.append(
+                    [
+                        name,
+                        f"{differ:g}",
+                        len(mine),
+                        cosine,
+                        cell(mine, "xy", ".2f"),
+                        cell(mine, "yy", ".2f"),
+                        cell(mine, "effect", ".2f"),
+                    ]
+                )
+    head = ["arm", "coordinates with other signs", "runs", "cosine", "product", "\\|is_x\\|²", "effect of `is_x`"]
+    return markdown(head, lines)
+
+
 def fast() -> str:
     """Our optimiser below 9 dimensions, beside the recipe."""
     found = json.loads((DATA / "fast.json").read_text())
@@ -552,6 +619,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "cost by program": cost_by_program,
     "cost by ratio": cost_by_ratio,
     "shared": shared,
+    "shared rare": shared_rare,
+    "shared signs": shared_signs,
+    "shared in frac_prevs": shared_in_model,
     "fast": fast,
 }
 
