@@ -7,6 +7,8 @@
     python benchmarks/compression_studies.py train sharing OUT    per-layer, read-write and weights-trained variants
     python benchmarks/compression_studies.py train cost OUT       20 programs at 9 ratios D/d
     python benchmarks/compression_studies.py fast OUT             our optimiser on sort_unique, below 9 dimensions
+    python benchmarks/compression_studies.py lossless OUT         dimensions of solutions without loss, 20 programs
+    python benchmarks/compression_studies.py kick OUT             the loss after one step from the faithful solution
     python benchmarks/compression_studies.py measure OUT          measures what was trained; --watch: until OUT/STOP
 
 Training writes OUT/PART.npz for each part of a study: matrices, training curves, and the losses at half time and at the
@@ -40,6 +42,7 @@ import optax
 import tracr
 from tracr.compress.closed import exact_projection
 from tracr.compress.measuring import Measuring
+from tracr.compress.narrow import least_dim
 from tracr.compress.objective import Objective
 from tracr.compress.paper import STUDIES, study
 from tracr.compress.projection import sites_of
@@ -452,13 +455,38 @@ def fast(given: argparse.Namespace) -> None:
         print(path.name, found["loss"], found["seconds"], flush=True)
 
 
+def lossless(given: argparse.Namespace) -> None:
+    """The dimensions of the closed form without loss, and the bound below which there is none, of `cost`'s programs."""
+    rows = []
+    for name in _names(given.programs, [name for name in library.EXAMPLES if name not in LARGE]):
+        model, inputs = prepared(name)
+        places = seen(task_of(model, inputs))
+        closed = exact_projection(places).shape[1]
+        rows.append({"program": name, "width": model.d_model, "closed": closed, "bound": least_dim(places)[0]})
+    (given.out / "lossless.json").write_text(json.dumps(rows) + "\n")
+
+
+def kick(given: argparse.Namespace) -> None:
+    """The loss of the faithful solution before and after the first step of AdamW, for each learning rate."""
+    rates, rows = (1e-3, 1e-4, 1e-5, 1e-6), []
+    for gap, name in itertools.product((GAP, 40.0), _names(given.programs, FAITHFUL)):
+        dim = faithful_solution(task_of(*prepared(name, gap))).shape[1]
+        kinds = itertools.product(rates, range(given.seeds or 8))
+        part = Part("kick", name, 1, tuple(Run(dim, seed, 0, "faithful", rate) for rate, seed in kinds), gap)
+        found = Training(part).arrays()
+        after = found["end"].sum(axis=1).reshape(len(rates), -1).tolist()
+        rows.append({"program": name, "gap": gap, "before": found["curve"][0].tolist(), "rates": rates, "after": after})
+        (given.out / "kick.json").write_text(json.dumps(rows) + "\n")
+        print(name, gap, [float(np.median(one)) for one in after], flush=True)
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     of_train = commands.add_parser("train")
     of_train.add_argument("study", choices=STUDY)
-    for name in ("train", "measure", "fast"):
+    for name in ("train", "measure", "fast", "lossless", "kick"):
         command = of_train if name == "train" else commands.add_parser(name)
         command.add_argument("out", type=Path)
         command.add_argument("--seeds", type=int)
@@ -468,7 +496,8 @@ def main() -> None:
         command.add_argument("--watch", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    return {"train": train, "measure": measure, "fast": fast}[given.command](given)
+    commands_by_name = {"train": train, "measure": measure, "fast": fast, "lossless": lossless, "kick": kick}
+    return commands_by_name[given.command](given)
 
 
 if __name__ == "__main__":

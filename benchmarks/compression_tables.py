@@ -11,6 +11,7 @@ the folder of `benchmarks/compression_studies.py`. Needs numpy and pyarrow.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -63,7 +64,7 @@ def collect(out: Path) -> None:
             print(f"{study}: {len(rows)} runs")
     best = {program: _best(out / f"paper-{program}.npz", dim) for program, dim in SHOWN.items()}
     (DATA / "shown.json").write_text(json.dumps(best) + "\n")
-    for name in ("sweep", "digits"):
+    for name in ("sweep", "digits", "lossless", "kick"):
         if (out / f"{name}.json").exists():
             (DATA / f"{name}.json").write_text((out / f"{name}.json").read_text())
     fast = [json.loads(path.read_text()) for path in sorted((out / "fast").glob("fast-*.json"))]
@@ -93,7 +94,8 @@ def _looked_at(path: Path, part: Row) -> list[Row]:
 
 def target_pos(W: Any, gap: float) -> list[Row]:
     """For projections of sort_unique: the share of the variance of what is written for `target_pos` that the token
-    explains, and the mean squared distance from the position itself and from its mean given the token."""
+    explains, and the mean squared distance from the position itself and from the probability, given the token, that
+    it is position 0 (written as `target_pos:0`, the rest 0)."""
     import jax
 
     from tracr.compress.objective import Objective
@@ -109,14 +111,14 @@ def target_pos(W: Any, gap: float) -> list[Row]:
     given = np.zeros_like(wanted)
     mean = np.zeros_like(written)
     for token in np.unique(tokens):
-        given[tokens == token] = wanted[tokens == token].mean(axis=0)
+        given[tokens == token, 0] = wanted[tokens == token, 0].mean()
         mean[:, tokens == token] = written[:, tokens == token].mean(axis=1, keepdims=True)
     spread = ((written - written.mean(axis=(1, 2), keepdims=True)) ** 2).sum(axis=(1, 2, 3))
     inside = ((written - mean) ** 2).sum(axis=(1, 2, 3))
     far, near = (((written - other) ** 2).sum(axis=-1).mean(axis=(1, 2)) for other in (wanted, given))
     share = 1 - inside / np.maximum(spread, 1e-12)
     return [
-        {"token_share": round(float(a), 4), "from_position": round(float(b), 5), "from_mean": round(float(c), 5)}
+        {"token_share": round(float(a), 4), "from_position": round(float(b), 5), "from_first": round(float(c), 5)}
         for a, b, c in zip(share, far, near, strict=True)
     ]
 
@@ -323,6 +325,38 @@ def settings(program: str) -> str:
         "loss at half time",
     ]
     return markdown(head, lines) + f"\n\n{about(rows)} per arm and d."
+
+
+def arms() -> str:
+    """Gap, start and decay with equal steps, from the runs of `faithful` at the recipe's learning rate."""
+    lines = []
+    for program, gap in itertools.product(("frac_prevs", "sort_unique"), (256.0, 40.0)):
+        for start, decay in itertools.product(("1/√D", "1.0"), (0.1, 0.0)):
+            some = chosen("faithful", program=program, gap=gap, start=start, rate=1e-3, decay=decay)
+            few = cell(some, below(STUCK), ".0%", share) if program == "frac_prevs" else "–"
+            lines.append(
+                [
+                    f"`{program}`",
+                    f"{gap:g}",
+                    start.replace("1.0", "1"),
+                    f"{decay:g}",
+                    cell(some, "loss", ".2g"),
+                    few,
+                    cell(some, "accuracy", ".1%"),
+                    cell(some, "effect", ".2f"),
+                ]
+            )
+    head = [
+        "program",
+        "gap",
+        "start",
+        "decay",
+        "loss",
+        f"runs below {STUCK:g}",
+        "accuracy",
+        "effect of `is_x`, `target_pos`",
+    ]
+    return markdown(head, lines)
 
 
 def faithful(program: str) -> str:
@@ -607,6 +641,73 @@ def fast() -> str:
     return markdown(["d", "seeds", "`fast`: loss", "best", "recipe: loss", "best of 96", "seconds of `fast`"], lines)
 
 
+def digits() -> str:
+    """The same runs with more and fewer digits."""
+    found = json.loads((DATA / "digits.json").read_text())
+    lines = []
+    for name in ("as shipped", "highest everywhere", "no precision asked for"):
+        some = [{"loss": loss, "rerun": 0} for loss in found[name]]
+        lines.append([name, len(some), cell(some, "loss", ".2g"), cell(some, below(STUCK), ".0%", share)])
+    return markdown(["precision of products", "runs", "loss", f"runs below {STUCK:g}"], lines)
+
+
+def lossless() -> str:
+    """How far every program can be compressed without loss."""
+    rows = json.loads((DATA / "lossless.json").read_text())
+    lines = [
+        [
+            f"`{row['program']}`",
+            row["width"],
+            row["closed"],
+            f"{row['width'] / row['closed']:.2f}",
+            row["bound"],
+            f"{row['width'] / max(1, row['bound']):.2f}",
+        ]
+        for row in sorted(rows, key=lambda row: row["width"] / row["closed"])
+    ]
+    return markdown(["program", "D", "d of the closed form", "D/d", "bound", "D/bound"], lines)
+
+
+def kick() -> str:
+    """One step from the faithful solution."""
+    rows = json.loads((DATA / "kick.json").read_text())
+    lines = [
+        [
+            f"`{row['program']}`",
+            f"{row['gap']:g}",
+            f"{np.median(row['before']):.1g}",
+            *(f"{np.median(one):.1g}" for one in row["after"]),
+        ]
+        for row in rows
+    ]
+    return markdown(["program", "gap", "before", *(f"after, rate {rate:g}" for rate in rows[0]["rates"])], lines)
+
+
+def target_pos_table() -> str:
+    """What the sub-layer of `target_pos` writes, at the ends of both studies."""
+    lines = []
+    arms = [(f"recipe, d = {dim}", chosen("paper", program="sort_unique", dim=dim)) for dim in (8, 12, 20)]
+    for gap, start, rate, decay in (
+        (40.0, "1/√D", 1e-3, 0.1),
+        (256.0, "faithful", 1e-3, 0.1),
+        (40.0, "faithful", 1e-3, 0.1),
+        (40.0, "faithful", 1e-4, 0.1),
+    ):
+        some = chosen("faithful", program="sort_unique", gap=gap, start=start, rate=rate, decay=decay)
+        arms.append((f"d = 15, start {start}, gap {gap:g}, rate {rate:g}", some))
+    for name, rows in arms:
+        values = (("token_share", ".3f"), ("from_position", ".3f"), ("from_first", ".3f"))
+        lines.append([name, len(rows), *(cell(rows, value, form) for value, form in values)])
+    head = [
+        "runs",
+        "number",
+        "variance explained by the token",
+        "distance from the position",
+        "distance from P(position 0 given the token)",
+    ]
+    return markdown(head, lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     **{f"paper {name}": partial(paper, name) for name in ("frac_prevs", "sort_unique")},
     **{f"settings {name}": partial(settings, name) for name in ("frac_prevs", "sort_unique")},
@@ -618,6 +719,11 @@ TABLES: dict[str, Callable[[], str]] = {
     },
     "cost by program": cost_by_program,
     "cost by ratio": cost_by_ratio,
+    "target_pos": target_pos_table,
+    "arms": arms,
+    "digits": digits,
+    "lossless": lossless,
+    "kick": kick,
     "shared": shared,
     "shared rare": shared_rare,
     "shared signs": shared_signs,
