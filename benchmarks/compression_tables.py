@@ -460,7 +460,7 @@ def sharing(program: str) -> str:
 def cost_by_program() -> str:
     """Every program: what is left at d = D, D/2 and D/4, and how far it can be compressed."""
     lines = []
-    for program in sorted({row["program"] for row in rows_of("cost")}, key=lambda name: _width(name)):
+    for program in sorted({row["program"] for row in rows_of("cost")}, key=lambda name: (_width(name), name)):
         rows = chosen("cost", program=program)
         ratios = sorted({row["ratio"] for row in rows})
         near = {goal: min(ratios, key=lambda ratio, goal=goal: abs(ratio - goal)) for goal in (1, 2, 4)}

@@ -1,6 +1,6 @@
 """Repeat the paper's section 5: compress frac_prevs and sort_unique with many seeds, and draw its figures.
 
-    python examples/paper_compression.py                      our optimiser, which converges on a CPU: a few minutes
+    python examples/paper_compression.py                      our optimiser, which converges on a CPU: ten minutes
     python examples/paper_compression.py --seeds 5            the same with 5 seeds for each number of dimensions
     python examples/paper_compression.py --method sgd         the paper's recipe, 300,000 steps: use a GPU
     python examples/paper_compression.py --results FOLDER     from `compression_studies.py train paper FOLDER`
