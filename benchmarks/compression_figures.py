@@ -1,4 +1,4 @@
-"""The figures of the pages on compression, from docs/compression/data (`benchmarks/compression_tables.py collect`).
+"""The figures of the pages on compression, from docs/compression/data (`benchmarks/compression_data.py`).
 
     python benchmarks/compression_figures.py              draw all figures into docs/compression
     python benchmarks/compression_figures.py NAME ...     draw some
@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-from compression_tables import DATA, GOLDEN, MIDDLE, PLACE, chosen, interval, rows_of
+from compression_data import DATA, GOLDEN, MIDDLE, PLACE, chosen, interval, rows_of
 
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
@@ -67,7 +67,7 @@ def training() -> Figure:
     for dim in (2, 4, 6, 8, 10, 14):
         runs = np.array([row["curve"] for row in rows if row["dim"] == dim])
         steps = np.linspace(0, rows[0]["steps"], runs.shape[1] + 1)[1:]
-        curves[f"d = {dim}"] = steps, runs.T
+        curves[f"d = {dim}"] = steps.tolist(), runs.T
     return training_curves(curves, title="frac_prevs: median and quartiles")
 
 
@@ -145,7 +145,7 @@ def shared() -> Figure:
             wide.plot(far, penalised, color=colour, ls=":", lw=1, label=f"L2 penalty {part['decay']:g}")
     wide.set(title="overlaps up to 0.999", ylabel="w_x·w_y")
     for part, colour in zip(json.loads((DATA / "shared_rare.json").read_text()), COLOURS[1:], strict=False):
-        far = np.array([1 - overlap for overlap in part["overlaps"][:-1]])
+        far = [1 - overlap for overlap in part["overlaps"][:-1]]
         low, middle, high = np.quantile(np.array(part["trained"])[:-1, :, 1], (0.25, 0.5, 0.75), axis=1)
         bars = np.array([middle - low, high - middle])
         near.errorbar(far, middle, bars, color=colour, marker="o", ms=3, lw=1, label=f"AdamW, decay {part['decay']:g}")
@@ -186,7 +186,7 @@ def cost() -> Figure:
             middle = [np.median([row[value] for row in rows if row["ratio"] == ratio]) for ratio in ratios]
             axes.plot(ratios, middle, lw=0.9, alpha=0.7, marker="o", ms=2, label=program)
         axes.set(xlabel="D/d", title=title, yscale="log" if value == "loss" else "linear")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right", fontsize=7, frameon=False)
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=7, frameon=False)
     figure.suptitle(f"{len(programs)} programs, one line each: medians over seeds", fontsize=10)
     return figure
 

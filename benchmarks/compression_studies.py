@@ -14,7 +14,7 @@
 Training writes OUT/PART.npz for each part of a study: matrices, training curves, and the losses at half time and at the
 end. Measuring, on any machine, writes OUT/PART.json: losses, accuracy, cosines and causal slopes in float64.
 A part that is there is not repeated, so a stopped study can be started again. `--steps`, `--seeds` and `--programs`
-make a study smaller. Needs numpy, jax and optax. `benchmarks/compression_tables.py` makes the tables and figures.
+make a study smaller. Needs numpy, jax and optax. `benchmarks/compression_data.py` collects the runs.
 """
 
 # ruff: noqa: E402
