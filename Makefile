@@ -7,7 +7,7 @@ VENV := .venv
 # What an installation is made from, besides Python files.
 KERNEL := src/tracr/runtime/kernel/c
 INSTALLED := pyproject.toml setup.py $(wildcard $(KERNEL)/*)
-# transformers and torch, and not tracr: what checkpoints must load with.
+# transformers and torch of .venv, and not tracr: what checkpoints must load with.
 BARE := .venv-bare
 # auto-circuit, and the original Tracr it needs, with tracr installed over that: what converters must load.
 COMPARE := .venv-compare
@@ -24,6 +24,8 @@ $(shell $(BARE)/bin/python -c '' 2>/dev/null || rm -f $(BARE)/.installed)
 $(shell $(COMPARE)/bin/python -c '' 2>/dev/null || rm -f $(COMPARE)/.installed $(COMPARE)/.others)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Python compiles what is imported; most of what is installed never is.
+PIP := pip install -q --no-compile
 # Test processes run side by side: one BLAS thread each.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
@@ -71,35 +73,38 @@ tiny: $(VENV)/.installed-dev
 # checkpoints in an environment without tracr, and another project's converter in an environment with both Tracrs.
 # With TRACR_LONG=1 an hour: more programs, and whole grids of which this runs a part.
 slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow --durations=40 --durations-min=10 tests
 
 # Other random examples on every run, and more of them: what Hypothesis finds, it prints with how to run it again.
 hunt: $(VENV)/.installed-slow
 	TRACR_RANDOM=1 TRACR_LONG=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m hypothesis tests
 
-# The tests against the built wheel, installed in an environment of its own: what users get, not the source tree. Faults
-# of packaging show without random programs and without tests of the repository, which `make test` has run.
-# Before them, each wheel in an environment without a C compiler and a network: sizes, imports, the same answers.
+# The built wheels: each in an environment without a C compiler and a network (sizes, imports, the same answers), and file
+# by file against the source tree, which `make test` has tested. Then, on the installed wheel with the kernel, the tests
+# of what an installation can break: imports, data files, commands, processes, saved and pickled models.
+INSTALLED_TESTS := $(addprefix tests/,cli learn playground runtime saving viz/explorer zoo test_demo.py test_import.py \
+	test_installation.py test_pickling.py test_tiny.py)
 test-wheel: wheels
 	$(WHEEL)/bin/python tools/artefacts.py test dist
-	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*-abi3-*.whl)[dev]"
-	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not hypothesis and not repository" tests
+	$(WHEEL)/bin/python -m $(PIP) "$$(ls dist/tracr-*-abi3-*.whl)[dev]"
+	$(WHEEL)/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not hypothesis and not repository" \
+		$(INSTALLED_TESTS)
 
 # The files of a release, in dist: source distribution, wheel of this platform, wheel of all platforms.
 wheels:
 	rm -rf dist build/lib* build/bdist* $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
-	$(WHEEL)/bin/python -m pip install -q 'build>=1.2'
+	$(WHEEL)/bin/python -m $(PIP) 'build>=1.2'
 	$(WHEEL)/bin/python tools/artefacts.py build dist
 
 # The share of the lines of src that the normal tier runs, in build/coverage.txt; processes that tests start count too.
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q 'coverage>=7.10'
+	$(BIN)/python -m $(PIP) 'coverage>=7.10'
 	$(BIN)/python tools/coverage_report.py build/coverage.txt
 
 # Everything a release needs, checked in turn; it stops before the upload (tools/release.py --list).
 release-check: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q 'build>=1.2' 'twine>=6'
+	$(BIN)/python -m $(PIP) 'build>=1.2' 'twine>=6'
 	$(BIN)/python tools/release.py
 
 # The C kernel: no warnings, headers that can be read alone, and its tests and broken networks under sanitizers.
@@ -134,9 +139,9 @@ bundle: web/node_modules/.installed
 browser: $(VENV)/.installed-dev web/node_modules/.installed
 	@$(call packages,chromium)
 	cd web && npm run -s test && npm run -s check
-	$(BIN)/python -m pytest -q tests/viz tests/playground/test_page.py
-	$(BIN)/python web/browser/fixtures.py build/explorer
-	$(BIN)/python web/browser/report_fixtures.py build/explorer
+	$(BIN)/python -m pytest -q -n 2 tests/viz/explorer tests/playground/test_page.py
+	$(BIN)/python web/browser/fixtures.py build/explorer & $(BIN)/python web/browser/report_fixtures.py build/explorer \
+		&& wait $$!
 	cd web && TRACR_PYTHON=$(abspath $(BIN)/python) npm run -s browser
 
 # The documentation site, with all its links checked: build/site/index.html (docs/site.md). A folder may hold several
@@ -170,41 +175,42 @@ $(BIN)/python:
 	$(PYTHON) -m venv --clear $(VENV)
 
 $(VENV)/.installed: $(INSTALLED) | $(BIN)/python
-	$(BIN)/python -m pip install -q -e .
+	$(BIN)/python -m $(PIP) -e .
 	touch $@
 
 $(VENV)/.installed-dev: $(INSTALLED) | $(BIN)/python
-	$(BIN)/python -m pip install -q -e '.[dev]'
+	$(BIN)/python -m $(PIP) -e '.[dev]'
 	touch $(VENV)/.installed $@
 
 $(VENV)/.installed-docs: $(INSTALLED) | $(BIN)/python
-	$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/python -m $(PIP) -e '.[docs]'
 	touch $(VENV)/.installed $@
 
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lab,lens,onnx,opt,sweep,torch]' nnsight
+	$(BIN)/python -m $(PIP) torch==2.13.0
+	$(BIN)/python -m $(PIP) -e '.[dev,hf,jax,lab,lens,onnx,opt,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
-$(BARE)/.installed:
-	$(PYTHON) -m venv --clear $(BARE)
-	$(BARE)/bin/python -m pip install -q torch==2.13.0
-	$(BARE)/bin/python -m pip install -q 'transformers>=4.53'
+# An environment that has the packages of .venv, but not tracr: that one is there by a .pth file, and those of a folder
+# that is itself named in a .pth file are not read.
+sharing = $(BIN)/python -m venv --clear $(1) && $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+	"$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+
+$(BARE)/.installed: $(VENV)/.installed-slow
+	$(call sharing,$(BARE))
 	touch $@
 
-# It takes torch and the like from .venv; what differs there is its own: HookedTransformer ended with TransformerLens 3.
+# What differs here is its own: HookedTransformer ended with TransformerLens 3.
 $(COMPARE)/.others: $(VENV)/.installed-slow
-	$(BIN)/python -m venv --clear $(COMPARE)
-	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
-		"$$($(COMPARE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
-	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps \
+	$(call sharing,$(COMPARE))
+	$(COMPARE)/bin/python -m $(PIP) --ignore-installed --no-deps \
 		auto-circuit==1.0.1 tracr-pypi==1.0.0 transformer-lens==3.9.0 better-abc==0.0.3 ordered-set==4.1.0
 	touch $@
 
 $(COMPARE)/.installed: $(COMPARE)/.others $(INSTALLED) $(SOURCES)
 	rm -rf build/lib* build/bdist*
-	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps .
+	$(COMPARE)/bin/python -m $(PIP) --ignore-installed --no-deps .
 	touch $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json

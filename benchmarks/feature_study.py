@@ -1,19 +1,26 @@
 """The study of features: sparse autoencoders on programs × density × D/d × kind × width × sparsity × seeds.
 
-    python benchmarks/feature_study.py small OUT            # a few minutes on two CPU cores
-    python benchmarks/feature_study.py full OUT --jobs 16   # for one GPU: 20 programs, 25,920 rows
+    python benchmarks/feature_study.py small OUT           # a few minutes on two CPU cores
+    python benchmarks/feature_study.py full OUT --jobs 6   # for one GPU: 20 programs, 14,580 rows
+    python benchmarks/feature_study.py table OUT           # the table, if the run was made where pyarrow is not
 
-All SAEs of one kind and width, on all programs, densities and seeds of a group, train in one program on the device;
-scores are computed by processes. A stopped run continues. Rows have the columns and settings of those of
-`tracr lab run --track features`, so that `tracr lab report OUT` makes tables and the page. Needs the extras `jax` and
-`sweep`.
+All SAEs of one kind and width, on all programs and densities of one seed and one D/d, train in one program on the
+device. Processes compute scores while the next ones train; each keeps its subjects between training and scores. The
+control is the same for every D/d: it is trained and scored once. A stopped run continues. Rows have the columns and
+settings of those of `tracr lab run --track features`, so that `tracr lab report OUT` makes tables and the page;
+`feature_summary.py` makes those of docs/lab-features.md. The run needs the extra `jax`, the table `sweep`.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
+import multiprocessing
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -24,39 +31,42 @@ import numpy as np
 from tracr.compress.store import Store
 from tracr.lab import Conditions, subject
 from tracr.lab.choices import Configured
-from tracr.lab.features import FEATURE_METHODS, Examination, FeatureDials, FeatureScores
+from tracr.lab.features import FEATURE_METHODS, Examination, FeatureDials
 from tracr.lab.features.coder import SparseCoder
 from tracr.lab.features.feature_rows import columns_beside
 from tracr.lab.rows import KEY
 from tracr.lab.selecting import named_case
 from tracr.lab.subject_cache import weights_digest
 from tracr.lab.track import FEATURES
-from tracr.workers import Workers, over_processes
+from tracr.threads import blas_threads
+from tracr.workers import end_with_parent
+from tracr.writing import write_file
 
 Row = dict[str, Any]
+Array = np.ndarray[Any, Any]
 SPARSITY = {"l1": "penalty", "topk": "k", "jumprelu": "penalty"}
+TRAINED_AT_ONCE = 3  # threads: one compiles while another one trains
+PRECISION = "tensorfloat32"  # of products in training, on devices that have it; scores are computed in float64
 
 
 @dataclass(frozen=True)
 class Grid:
     """What is varied."""
 
-    programs: int
+    programs: range
     features: int
     tokens: int
     densities: tuple[float, ...]
     ratios: tuple[float, ...]
     widths: tuple[float, ...]
-    sparsities: dict[str, tuple[float, ...]]
+    sparsities: Mapping[str, tuple[float, ...]]
     seeds: tuple[int, ...]
     steps: int
-    together: int
-    """Subjects whose coders train together: as many as fit into the memory."""
 
 
 GRIDS = {
     "small": Grid(
-        3,
+        range(3),
         24,
         128,
         (0.01, 0.03),
@@ -65,19 +75,17 @@ GRIDS = {
         {"l1": (0.4,), "topk": (2,), "jumprelu": (0.05,)},
         (0,),
         600,
-        16,
     ),
     "full": Grid(
-        20,
-        128,
+        range(20),
+        64,
         512,
-        (0.003, 0.01, 0.03),
+        (0.005, 0.015, 0.05),
         (2.0, 4.0, 8.0),
-        (0.5, 1.0, 2.0, 4.0),
-        {"l1": (0.2, 0.4, 0.8), "topk": (1, 2, 4), "jumprelu": (0.02, 0.05, 0.2)},
-        (0, 1, 2, 3),
-        4_000,
-        40,
+        (0.5, 1.0, 2.0),
+        {"l1": (0.2, 0.4, 0.8), "topk": (1, 2, 6), "jumprelu": (0.02, 0.05, 0.2)},
+        (0, 1, 2),
+        2_000,
     ),
 }
 CONDITIONS = Conditions(pairs=16, track=FEATURES.name)
@@ -85,66 +93,80 @@ CONDITIONS = Conditions(pairs=16, track=FEATURES.name)
 
 @dataclass(frozen=True)
 class Specimen:
-    """A subject, by name."""
+    """A case and a seed: a subject for each D/d, and their control."""
 
     case: str
-    ratio: float
     seed: int
+    ratios: tuple[float, ...]
 
-    def examined(self) -> tuple[Examination, Examination]:
-        """The subject, and the control."""
-        main = Examination(
-            subject(self.case, "superposed", seed=self.seed, ratio=self.ratio), CONDITIONS.pairs, self.seed
-        )
-        return main, main.control()
+    @property
+    def file(self) -> str:
+        """The name of the file of its rows."""
+        return f"{self.case.replace(':', '_')}_run={self.seed}.jsonl"
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A coder of a specimen and the same coder of its control, with their settings and the seconds for each."""
+    """The same coder of each subject of a specimen, and of the control, which is the last."""
 
     method: str
     settings: dict[str, Any]
-    main: SparseCoder
-    control: SparseCoder
+    coders: list[SparseCoder]
     seconds: float
 
 
-def activations(one: Specimen) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """What coders learn from: the specimen's activations, and the control's."""
-    main, control = one.examined()
-    return main.training.activations.astype(np.float32), control.training.activations.astype(np.float32)
+KEPT: dict[Specimen, list[Examination]] = {}  # of a process, until they are scored
 
 
-def scored(task: tuple[Specimen, list[Trained]]) -> list[Row]:
-    """A row for each coder of a specimen."""
-    one, coders = task
-    main, control = one.examined()
-    nulls: dict[int, FeatureScores] = {}
-    rows = []
-    for coder in coders:
-        found = coder.main.found()
-        atoms = len(found.atoms)
-        if atoms not in nulls:
-            nulls[atoms] = main.null(atoms)
-        beside = {"control": control.score(coder.control.found()), "null": nulls[atoms], "ceiling": main.ceiling}
-        rows.append(
-            {
-                **key_of(one, coder.method, coder.settings),
-                **main.about,
-                "status": "done",
-                "error": "",
-                **asdict(main.score(found)),
-                **columns_beside(beside),
-                "forward_passes": 0,
-                "backward_passes": 0,
-                "seconds": coder.seconds,
-            }
-        )
+def examined(one: Specimen) -> list[Examination]:
+    """The subjects, and the control at the end."""
+    found: list[Examination] = []
+    for ratio in one.ratios:
+        made = subject(one.case, "superposed", seed=one.seed, ratio=ratio)
+        found.append(Examination(made, CONDITIONS.pairs, one.seed, like=found[0] if found else None))
+    return [*found, found[0].control()]
+
+
+def activations(one: Specimen) -> list[Array]:
+    """What coders learn from: the activations of each subject, and the control's."""
+    with blas_threads(1):
+        KEPT[one] = examined(one)
+        return [each.training.activations.astype(np.float32) for each in KEPT[one]]
+
+
+def scored(one: Specimen, coders: list[Trained]) -> list[Row]:
+    """A row for each coder of each subject."""
+    with blas_threads(1):
+        *subjects, control = KEPT.pop(one)
+        nulls = {(number, size): each.null(size) for number, each in enumerate(subjects) for size in sizes_of(coders)}
+        rows = []
+        for coder in coders:
+            *mine, beside = coder.coders
+            orthogonal = control.score(beside.found())
+            for number, (examination, own) in enumerate(zip(subjects, mine, strict=True)):
+                null = nulls[number, len(own.weights["W_dec"])]
+                rows.append(
+                    {
+                        **key_of(one, one.ratios[number], coder.method, coder.settings),
+                        **examination.about,
+                        "status": "done",
+                        "error": "",
+                        **asdict(examination.score(own.found())),
+                        **columns_beside({"control": orthogonal, "null": null, "ceiling": examination.ceiling}),
+                        "forward_passes": 0,
+                        "backward_passes": 0,
+                        "seconds": coder.seconds,
+                    }
+                )
     return rows
 
 
-def key_of(one: Specimen, method: str, settings: dict[str, Any]) -> Row:
+def sizes_of(coders: list[Trained]) -> set[int]:
+    """The numbers of atoms."""
+    return {len(one.weights["W_dec"]) for coder in coders for one in coder.coders}
+
+
+def key_of(one: Specimen, ratio: float, method: str, settings: dict[str, Any]) -> Row:
     """The columns that are known before the run, as `tracr lab run` writes them."""
     return {
         **asdict(replace(CONDITIONS, pairs_seed=one.seed)),
@@ -153,9 +175,24 @@ def key_of(one: Specimen, method: str, settings: dict[str, Any]) -> Row:
         "settings": Configured(method, settings).as_json,
         "case": one.case,
         "realisation": "superposed",
-        "dials": Configured("superposed", {"ratio": one.ratio}).as_json,
+        "dials": Configured("superposed", {"ratio": ratio}).as_json,
         "seed": one.seed,
     }
+
+
+class Crew:
+    """Processes; a specimen has always the same one."""
+
+    def __init__(self, jobs: int, stack: ExitStack) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pools = [
+            stack.enter_context(ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent))
+            for _ in range(jobs)
+        ]
+
+    def submit(self, number: int, function: Any, *given: Any) -> Future[Any]:
+        """Call a function in the process of a specimen, by its number."""
+        return self._pools[number % len(self._pools)].submit(function, *given)
 
 
 def choices(grid: Grid) -> Iterator[tuple[str, float, list[dict[str, Any]]]]:
@@ -165,76 +202,105 @@ def choices(grid: Grid) -> Iterator[tuple[str, float, list[dict[str, Any]]]]:
         yield kind, width, [{**usual, SPARSITY[kind]: value} for value in values]
 
 
-def trained(grid: Grid, specimens: Sequence[Specimen], workers: Workers) -> dict[Specimen, list[Trained]]:
-    """All coders of some specimens, which have the same numbers of dimensions."""
+def trained(grid: Grid, specimens: Sequence[Specimen], sides: list[Array]) -> list[list[Trained]]:
+    """All coders of each specimen. `sides` has the activations of all of them for each D/d, and for the control."""
     from tracr.lab.features.coder_training import CoderRecipe, train_coders
 
-    sides = [np.stack(side) for side in zip(*workers.map(activations, specimens), strict=True)]
     seeds = [one.seed for one in specimens]
-    features = 2 * grid.features
-    found: dict[Specimen, list[Trained]] = {one: [] for one in specimens}
-    for kind, width, settings in choices(grid):
-        recipe = CoderRecipe(kind, max(1, round(features * width)), grid.steps, rate=settings[0]["rate"])
+    found: list[list[Trained]] = [[] for _ in specimens]
+
+    def run(choice: tuple[str, float, list[dict[str, Any]]]) -> tuple[list[list[list[SparseCoder]]], float]:
+        kind, width, settings = choice
+        atoms = max(1, round(2 * grid.features * width))
+        recipe = CoderRecipe(kind, atoms, grid.steps, rate=settings[0]["rate"], precision=PRECISION)
         values = [one[SPARSITY[kind]] for one in settings]
         start = time.perf_counter()
-        main, control = (train_coders(recipe, side, side, values, seeds) for side in sides)
-        seconds = (time.perf_counter() - start) / (2 * len(specimens) * len(values))
-        for place, one in enumerate(specimens):
-            for number, given in enumerate(settings):
-                found[one].append(Trained(f"sae-{kind}", given, main[place][number], control[place][number], seconds))
-        print(f"  {kind}, width {width:g}: {2 * len(specimens) * len(values)} coders, {seconds:.2f} s each", flush=True)
+        made = [train_coders(recipe, side, side, values, seeds) for side in sides]
+        return made, (time.perf_counter() - start) / (len(sides) * len(specimens) * len(values))
+
+    with ThreadPoolExecutor(TRAINED_AT_ONCE) as threads:
+        for choice, (made, seconds) in zip(choices(grid), threads.map(run, choices(grid)), strict=True):
+            kind, width, settings = choice
+            for place, (number, given) in product(range(len(specimens)), enumerate(settings)):
+                coders = [side[place][number] for side in made]
+                found[place].append(Trained(f"sae-{kind}", given, coders, seconds))
+            print(f"  {kind}, width {width:g}: {seconds:.3f} s for each coder", flush=True)
     return found
 
 
-def specimens_of(grid: Grid) -> list[Specimen]:
-    """All subjects; those of one D/d are neighbours."""
+def specimens_of(grid: Grid) -> list[list[Specimen]]:
+    """All specimens, those of one seed together: a run that is cut has whole seeds."""
     cases = [
-        FeatureDials(features=grid.features, tokens=grid.tokens, density=density, seed=seed).name
-        for density, seed in product(grid.densities, range(grid.programs))
+        FeatureDials(features=grid.features, tokens=grid.tokens, density=density, seed=program).name
+        for program, density in product(grid.programs, grid.densities)
     ]
-    return [Specimen(*one) for one in ((c, r, s) for r, c, s in product(grid.ratios, cases, grid.seeds))]
+    return [[Specimen(case, seed, grid.ratios) for case in cases] for seed in grid.seeds]
 
 
-def missing(grid: Grid, specimens: Iterable[Specimen], store: Store) -> list[Specimen]:
-    """The specimens that lack a row."""
-    there = store.done()
-
-    def complete(one: Specimen) -> bool:
-        keys = [key_of(one, f"sae-{kind}", given) for kind, _, settings in choices(grid) for given in settings]
-        return all(tuple(key[name] for name in KEY) in there for key in keys)
-
-    return [one for one in specimens if not complete(one)]
-
-
-def run(grid: Grid, folder: Path, jobs: int) -> Path:
-    """Run what is missing, and write the table."""
+def run(grid: Grid, folder: Path, jobs: int) -> None:
+    """Run what is missing. Each specimen has a file of rows, which is written as a whole."""
     import jax
 
-    specimens = specimens_of(grid)
-    first = named_case(specimens[0].case)  # a compiler that makes other weights makes other subjects
-    store = Store(
-        folder, asdict(CONDITIONS), {first.name: weights_digest(first.model.parameters)}, FEATURES.columns, KEY
-    )
+    rows = folder / "rows"
+    rows.mkdir(parents=True, exist_ok=True)
     device = str(jax.default_backend())
-    with over_processes(jobs) as workers:
-        for ratio in grid.ratios:
-            waiting = missing(grid, [one for one in specimens if one.ratio == ratio], store)
-            for start in range(0, len(waiting), grid.together):
-                group = waiting[start : start + grid.together]
-                print(f"D/d {ratio:g}: {len(group)} subjects", flush=True)
-                for rows in workers.map(scored, list(trained(grid, group, workers).items())):
-                    store.add([{**row, "device": device} for row in rows])
+    with ExitStack() as stack:
+        crew, waiting = Crew(jobs, stack), []
+        groups = [[one for one in group if not (rows / one.file).exists()] for group in specimens_of(grid)]
+        ahead: list[list[Future[list[Array]]]] = []
+        for place, missing in enumerate(groups):
+            for group in groups[len(ahead) : place + 2]:  # processes make the next group while this one is trained
+                ahead.append([crew.submit(number, activations, one) for number, one in enumerate(group)])
+            if not missing:
+                continue
+            start = time.perf_counter()
+            sides = [np.stack(side) for side in zip(*(one.result() for one in ahead[place]), strict=True)]
+            print(f"{len(missing)} specimens there after {time.perf_counter() - start:.0f} s", flush=True)
+            coders = trained(grid, missing, sides)
+            print(f"  all trained after {time.perf_counter() - start:.0f} s", flush=True)
+            for number, (one, own) in enumerate(zip(missing, coders, strict=True)):
+                waiting.append(crew.submit(number, scored, one, own))
+                waiting[-1].add_done_callback(Kept(rows / one.file, device))
+        for finished in as_completed(waiting):
+            finished.result()  # raises what a process raised
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Writes the rows of a specimen when they are there."""
+
+    path: Path
+    device: str
+
+    def __call__(self, finished: Future[list[Row]]) -> None:
+        if finished.exception() is None:
+            lines = [json.dumps({**row, "device": self.device}) + "\n" for row in finished.result()]
+            write_file(self.path, "".join(lines).encode())
+
+
+def table(folder: Path) -> Path:
+    """The table of all rows, as `tracr lab run` writes it."""
+    files = sorted((folder / "rows").glob("*.jsonl"))
+    rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    first = named_case(rows[0]["case"])  # a compiler that makes other weights makes other subjects
+    settings = asdict(CONDITIONS)
+    store = Store(folder, settings, {first.name: weights_digest(first.model.parameters)}, FEATURES.columns, KEY)
+    there = store.done()
+    store.add([row for row in rows if tuple(row[name] for name in KEY) not in there])
     return store.finish()
 
 
 def main() -> None:
-    """Run a grid."""
+    """Run a grid, or write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("grid", choices=list(GRIDS))
+    parser.add_argument("grid", choices=[*GRIDS, "table"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs", type=int, default=1, help="processes for scores")
     given = parser.parse_args()
-    print(run(GRIDS[given.grid], given.folder, given.jobs))
+    if given.grid != "table":
+        run(GRIDS[given.grid], given.folder, given.jobs)
+    if importlib.util.find_spec("pyarrow"):
+        print(table(given.folder))
 
 
 if __name__ == "__main__":

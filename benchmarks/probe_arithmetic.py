@@ -2,7 +2,7 @@
 
     python benchmarks/probe_arithmetic.py -o docs/certificate/arithmetic_cpu.json
 
-It needs numpy, and torch, JAX and onnxruntime for their rows.
+It needs numpy, and torch, JAX and onnxruntime for their rows. The file is written after every row.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, help="the JSON file to write")
     given = parser.parse_args()
-    rows = [row(setting, make) for setting, make in backends()]
-    if given.output:
-        content = {"machine": machine(), "rows": rows}
-        write_file(given.output, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
+    content: dict[str, Any] = {"machine": machine(), "rows": []}
+    for setting, make in backends():
+        content["rows"].append(row(setting, make))
+        if given.output:
+            write_file(given.output, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
 
 
 def row(setting: str, make: Callable[[], Backend]) -> dict[str, Any]:

@@ -9,12 +9,15 @@ to 16 tokens, and compiled for the format (`tracr.compile(..., dtype=...)`). Wei
 format, products of matrices are added up in float32; on CUDA that needs two settings, which this script makes. The
 inputs are all inputs if there are few, else chosen ones (one token only, all different, alternating, one token changed)
 and random ones, half of them with few tokens; each is run unpadded and padded. The reference is the table interpreter.
+Models are shared out over `--workers` processes; the file is written after every model.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import multiprocessing
 import platform
 import time
 import warnings
@@ -29,6 +32,7 @@ import tracr
 from tracr.model.verification import chosen_inputs, differs, ids_of
 from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
+from tracr.writing import write_file
 
 LONGEST = 16
 ROWS = 8192
@@ -117,29 +121,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="wrong answers in sixteen-bit arithmetic")
     parser.add_argument("programs", nargs="*", help="programs of the library; all if none is named")
     parser.add_argument("--inputs", type=int, default=4000)
-    parser.add_argument("--levels", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--levels", type=int, nargs="+", default=[1, 2, 0])
     parser.add_argument("--dtypes", nargs="+", default=["bfloat16", "float16"])
     parser.add_argument("--compiled-for", help="compile for this format instead of the one that is run")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    warnings.simplefilter("ignore")
     device = torch.cuda.get_device_name() if given.device == "cuda" else platform.processor() or platform.machine()
+    about = {"torch": torch.__version__, "device": device, "inputs": given.inputs, "length": LONGEST}
+    cases = itertools.product(given.dtypes, given.levels, given.programs or EXAMPLES)
+    settings = given.device, given.inputs
+    tasks = [(name, level, dtype, given.compiled_for or dtype, *settings) for dtype, level, name in cases]
     rows = []
-    for name in given.programs or EXAMPLES:
-        for level in given.levels:
-            for dtype in given.dtypes:
-                row = measure(name, level, dtype, given.compiled_for or dtype, given.device, given.inputs)
-                print(json.dumps(row), flush=True)
-                rows.append(row)
-                if given.out is not None:
-                    about = {"torch": torch.__version__, "device": device, "inputs": given.inputs, "length": LONGEST}
-                    given.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+    with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
+        for row in pool.imap_unordered(measure_safely, tasks, chunksize=1):
+            print(json.dumps(row), flush=True)
+            rows.append(row)
+            if given.out is not None:
+                content = {**about, "rows": sorted(rows, key=order)}
+                write_file(given.out, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
     run = [row for row in rows if "wrong" in row]
     wrong, answers = (sum(row[key] for row in run) for key in ("wrong", "answers"))
-    print(f"{len(run)} of {len(rows)} compiled; {wrong:,} wrong of {answers:,} answers")
+    print(f"{len(run)} of {len(tasks)} compiled; {wrong:,} wrong of {answers:,} answers")
+
+
+def order(row: Row) -> tuple[str, int, int]:
+    """Rows are sorted by format, level and program."""
+    return row["dtype"], row["level"], list(EXAMPLES).index(row["program"])
+
+
+def measure_safely(task: tuple[str, int, str, str, str, int]) -> Row:
+    """The row of a task; an exception, such as too little memory, becomes a row too. Runs in a worker."""
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    try:
+        return measure(*task)
+    except Exception as error:
+        name, level, dtype, compiled_for = task[:4]
+        row = {"program": name, "level": level, "dtype": dtype, "compiled_for": compiled_for}
+        return {**row, "failed": f"{type(error).__name__}: {error}"[:300]}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
 """Trains twins of many programs of the zoo: how many seeds are admitted, how long it takes, which ones fail and why.
 
     python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--jobs 4] [--seconds 540]
+    python benchmarks/twins.py -o results/ --missing [--jobs 6] [--each-seconds 1400]
+    python benchmarks/twins.py -o results/ --score          # edge patching of the admitted twins that have none
+    python benchmarks/twins.py -o results/ --fold           # put the rows into docs/natural/results.json
     python benchmarks/twins.py -o docs/natural --table      # the table of the page, from results.json
 
 The twins of one program train together; with `--jobs` several programs train at the same time, each in a process of its
-own. A finished program is skipped, a stopped one continues from its checkpoint. `results.json` holds a row for each
-program and seed. Admitted twins have the AUROC of exact edge patching, edges needed alone against inert ones
+own. A finished program is skipped, a stopped one continues from its checkpoint. Twins are saved when they are admitted;
+`results.json` holds a row for each program and seed. `--missing` names the programs of docs/natural/results.json with
+fewer than three admitted seeds; some need more steps (`LONGER`). With `--score`, also on another machine, the rows of
+admitted twins get the AUROC of exact edge patching, edges needed alone against inert ones
 (`tracr.natural.edge_auroc`). Meant for a GPU; small programs also train on a CPU.
 
 On one H200, compiling takes longer than training: ten jobs at a time, the programs sharing a compilation cache
@@ -20,12 +25,14 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracr import natural, zoo
 from tracr.natural.cases import case_of
+from tracr.natural.saving import load
 
 if TYPE_CHECKING:
     from tracr.natural.edge_patching import EdgeSeparation
@@ -74,6 +81,9 @@ OTHERS = [
     "rotate_left",
 ]
 
+STEPS, LONGER = 20_000, {"hist2": 28_000, "induction": 22_000, "hist_bos": 22_000, "sort_composite": 22_000}
+KEPT = Path(__file__).parents[1] / "docs" / "natural" / "results.json"
+
 
 def main() -> None:
     """Train the missing programs and write the table."""
@@ -81,33 +91,77 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder for results, twins and checkpoints")
     parser.add_argument("--programs", default=",".join([*LIBRARY, *OTHERS]), help="names, separated by commas")
     parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--missing", action="store_true", help="the programs with too few admitted seeds")
+    parser.add_argument("--steps", type=int, help=f"by default {STEPS:,}, more for some programs")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--jobs", type=int, default=1, help="how many programs train at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
+    parser.add_argument("--each-seconds", type=float, help="train a program no longer than this")
+    parser.add_argument("--score", action="store_true", help="only patch the edges of saved twins without a score")
+    parser.add_argument("--fold", action="store_true", help=f"only put the rows into {KEPT.name} of the page")
     parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
     given = parser.parse_args()
     if given.table:
         print(table(json.loads((given.out / "results.json").read_text())))
         return
+    if given.fold:
+        new = json.loads((given.out / "results.json").read_text())
+        write(KEPT, folded(json.loads(KEPT.read_text()), new))
+        return
     (given.out / "rows").mkdir(parents=True, exist_ok=True)
+    if given.score:
+        for file in sorted((given.out / "rows").glob("*.json")):
+            write(file, scored(given.out, json.loads(file.read_text())))
+    else:
+        train_all(given)
+    known = [*LIBRARY, *OTHERS]
+    files = sorted((given.out / "rows").glob("*.json"), key=lambda file: known.index(file.stem))
+    write(given.out / "results.json", [row for file in files for row in json.loads(file.read_text())])
+
+
+def train_all(given: argparse.Namespace) -> None:
+    """Train the programs that have no rows yet."""
     began = time.time()
 
     def one(name: str) -> None:
-        if row_file(given.out, name).exists() or time.time() - began > given.seconds:
+        if finished(row_file(given.out, name)) or time.time() - began > given.seconds:
             return
         if given.jobs == 1:
             write(row_file(given.out, name), train(name, given))
         else:
-            settings = [f"--{option}={getattr(given, option)}" for option in ("seeds", "steps", "batch")]
+            options = {
+                "seeds": given.seeds,
+                "steps": given.steps,
+                "batch": given.batch,
+                "each-seconds": given.each_seconds,
+            }
+            settings = [f"--{option}={value}" for option, value in options.items() if value is not None]
             subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", name, *settings], check=False)
 
-    names = given.programs.split(",")
+    names = too_few(json.loads(KEPT.read_text())) if given.missing else given.programs.split(",")
     with ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(one, names))
-    known = [*LIBRARY, *OTHERS]
-    files = sorted((given.out / "rows").glob("*.json"), key=lambda file: known.index(file.stem))
-    write(given.out / "results.json", [row for file in files for row in json.loads(file.read_text())])
+
+
+def too_few(rows: list[dict[str, Any]]) -> list[str]:
+    """The programs with fewer than three admitted seeds, then those of the library that were not trained."""
+    admitted = Counter(row["program"] for row in rows if row["admitted"])
+    trained = dict.fromkeys(row["program"] for row in rows)
+    return [name for name in trained if admitted[name] < 3] + [name for name in LIBRARY if name not in trained]
+
+
+def folded(rows: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, with those of the programs of `new` replaced."""
+    again = {row["program"] for row in new}
+    names = [*LIBRARY, *OTHERS]
+    kept = [row for row in rows if row["program"] not in again]
+    return sorted([*kept, *new], key=lambda row: (names.index(row["program"]), row["seed"]))
+
+
+def finished(file: Path) -> bool:
+    """Whether the rows of a program are there, and its training was not stopped by a limit of time."""
+    rows = json.loads(file.read_text()) if file.exists() else []
+    return bool(rows) and all(row["admitted"] or row["steps"] >= row["most_steps"] for row in rows)
 
 
 def row_file(out: Path, name: str) -> Path:
@@ -126,26 +180,28 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one program."""
     import jax
 
-    model = case_of(name).load()
+    model, steps = case_of(name).load(), given.steps or LONGER.get(name, STEPS)
     began = time.time()
 
     def show(progress: natural.Progress) -> None:
         worst = " ".join(f"{one:.3f}" for one in progress.worst)
         print(f"{name} {progress.done:6d} {time.time() - began:5.0f} s  worst {worst}  {progress.admitted}", flush=True)
+        for twin in progress.twins:
+            if not (folder := given.out / f"{name}-{twin.seed}").exists():
+                twin.save(folder)
 
     made = natural.twins(
         model,
         range(given.seeds),
-        steps=given.steps,
+        steps=steps,
         batch=given.batch,
         checkpoint=given.out / f"{name}.training",
+        seconds=given.each_seconds,
         progress=show,
     )
     for twin in made:
         twin.save(given.out / f"{name}-{twin.seed}")
         print(twin, f"{time.time() - began:.0f} s", flush=True)
-    admitted = [twin for twin in made if twin.admitted]
-    scores = {twin.seed: separated(one) for twin, one in zip(admitted, natural.edge_aurocs(admitted), strict=True)}
     seconds, device = round(time.time() - began, 1), jax.devices()[0].device_kind
     return [
         {
@@ -158,17 +214,24 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
             "sites": len(twin.admission.sites),
             "admitted": twin.admitted,
             "steps": twin.steps,
-            "most_steps": given.steps,
+            "most_steps": steps,
             "batch": given.batch,
             "seconds": seconds,
             "accuracy": twin.admission.accuracy.share,
             "missed": [str(site) for site in twin.admission.missed[:10]],
             "missed_sites": len(twin.admission.missed),
             "device": device,
-            **scores.get(twin.seed, {}),
         }
         for twin in made
     ]
+
+
+def scored(out: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of one program, with edge patching of its admitted twins."""
+    for row in rows:
+        if row["admitted"] and "auroc" not in row:
+            row.update(separated(natural.edge_auroc(load(out / f"{row['program']}-{row['seed']}"))))
+    return rows
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -181,7 +244,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         after = " to ".join(f"{step:,}" for step in dict.fromkeys([*steps[:1], *steps[-1:]]))
         missed = " ".join(str(row["seed"]) for row in seeds if not row["admitted"])
         if missed:
-            after += f"{'; ' * bool(after)}{missed} not after {first['most_steps']:,}"
+            last = max(row["steps"] for row in seeds if not row["admitted"])
+            after += f"{'; ' * bool(after)}{missed} not after {last:,}"
         cells = [f"{name}{', causal' * first['causal']}", f"{first['tokens']}, {first['length']}", first["layers"]]
         cells += [first["sites"], first["batch"], f"{len(seeds) - len(missed.split())} of {len(seeds)}", after]
         lines.append([*map(str, cells), f"{first['seconds']:.0f}"])

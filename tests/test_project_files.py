@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 import tracr
+from tracr.extras import EXTRAS
 
 yaml = pytest.importorskip("yaml")
 
@@ -104,11 +106,23 @@ def test_one_version() -> None:
     assert sections[:2] == ["Unreleased", tracr.__version__]
 
 
+def test_every_optional_library_has_its_extra() -> None:
+    """As errors name them: those of pyproject.toml, apart from the tools of developers."""
+    distributions = {"sklearn": "scikit-learn", "transformer_lens": "transformer-lens"}
+    extras = PROJECT["project"]["optional-dependencies"]
+    needed = {extra: {re.split("[>=<]", one)[0] for one in extras[extra]} for extra in extras}
+    for library, extra in EXTRAS.items():
+        assert distributions.get(library, library) in needed[extra], library
+    known = {distributions.get(library, library) for library in EXTRAS}
+    assert {one for extra in needed.keys() - {"dev", "docs", "release"} for one in needed[extra]} == known
+
+
 def test_no_address_is_invented() -> None:
-    """Metadata have no addresses until the project has one."""
-    urls = PROJECT["project"].get("urls", {})
+    """Until the project has an address of its own, its metadata name the papers only, and no release is ready."""
+    urls = PROJECT["project"]["urls"]
     assert "example" not in str(urls)
-    if not urls:
+    if "Source" not in urls:
+        assert all(address.startswith("https://arxiv.org/abs/") for address in urls.values())
         release = tool("release")
         with pytest.raises(release.NotReadyError, match="no public address yet"):
             release.check_addresses()
@@ -147,6 +161,7 @@ GOOD = {
     "import_ratio": 2.0,
     "wheel_bytes": 1,
     "installed_bytes": 1,
+    "differing": [],
     "answers": {"hist@level1": ["[1]", "[1]"]},
 }
 
@@ -162,6 +177,7 @@ GOOD = {
         ("tracr-1-cp311-abi3-linux_x86_64.whl", {"import_ratio": 99.0}, "99.0 times as long"),
         ("tracr-1-cp311-abi3-linux_x86_64.whl", {"wheel_bytes": 10**8}, "100,000,000 bytes"),
         ("tracr-1-cp311-abi3-linux_x86_64.whl", {"installed_bytes": 10**8}, "the installed files"),
+        ("tracr-1-cp311-abi3-linux_x86_64.whl", {"differing": ["tracr/x.lark"]}, "source tree's tracr/x.lark"),
         ("tracr-1-cp311-abi3-linux_x86_64.whl", {"answers": {"hist": ["[1]", "[2]"]}}, "differs from numpy's"),
     ],
 )
@@ -169,6 +185,28 @@ def test_what_is_wrong_with_a_wheel(name: str, change: dict[str, Any], problem: 
     """`make test-wheel` fails for each of these."""
     found = tool("artefacts").wrong(name, {**GOOD, **change})
     assert found == [] if problem is None else problem in found[0]
+
+
+def test_a_wheel_has_the_files_of_the_source_tree(tmp_path: Path) -> None:
+    """A file that is missing, changed or added is found; the kernel, caches and line ends are no difference."""
+    source, wheel = tmp_path / "src", tmp_path / "tracr-1-py3-none-any.whl"
+    for name in ("a.py", "b.lark", "c.js", "kernel.c", "__pycache__/a.pyc", "_kernel.abi3.so"):
+        path = source / "tracr" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"1\r\n")
+    packed = {"tracr/a.py": "1\n", "tracr/b.lark": "1\n", "tracr/c.js": "1\n", "tracr-1.dist-info/WHEEL": ""}
+
+    def found(**changed: str) -> list[str]:
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name, content in {**packed, **changed}.items():
+                if content != "missing":
+                    archive.writestr(name, content)
+        differing: list[str] = tool("artefacts").differing(wheel, source)
+        return differing
+
+    assert found() == []
+    assert found(**{"tracr/b.lark": "missing"}) == ["tracr/b.lark"]
+    assert found(**{"tracr/c.js": "2\n", "tracr/d.py": "", "x.py": ""}) == ["tracr/c.js", "tracr/d.py", "x.py"]
 
 
 def test_no_compiler_is_found(tmp_path: Path) -> None:

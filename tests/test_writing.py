@@ -134,3 +134,20 @@ def test_a_missing_library_is_a_missing_extra(library: str, code: str) -> None:
     done = without(library, f"import tracr\ntry:\n    {code}\nexcept tracr.MissingExtra as error:\n    print(error)")
     assert done.stdout == f"this needs {library}\n  hint: pip install {library}\n", done.stderr
     assert issubclass(MissingExtra, ImportError)
+
+
+@pytest.mark.parametrize(
+    ("library", "words", "extra"),
+    [
+        ("matplotlib", "figure hist -o x.svg", "viz"),
+        ("jax", "twin hist -o x", "jax"),
+        ("jax", "compress frac_prevs --dim 8", "jax"),
+        ("starlette", "playground --port 0", "web"),
+        ("pyarrow", "lab run --methods exact --cases hist -o x", "sweep"),
+    ],
+)
+def test_commands_name_the_extra_they_need(library: str, words: str, extra: str, tmp_path: Path) -> None:
+    """Where pip installed the package alone: no internal error."""
+    code = f"import os; os.chdir({str(tmp_path)!r}); sys.argv = {['tracr', *words.split()]!r}"
+    done = without(library, f"{code}\nfrom tracr.cli import main\nmain()")
+    assert (done.returncode, done.stderr) == (1, f"tracr: this needs {library}\n  hint: pip install 'tracr[{extra}]'\n")

@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ WHEEL_BYTES = 4_000_000
 INSTALLED_BYTES = 16_000_000
 IMPORT_RATIO = 10.0  # `import tracr` beside `import numpy`, both with the start of Python; a guard, not a measurement
 LOADED = {"numpy", "tracr"}
+# Not compared: metadata, what Python and setuptools leave behind, and the kernel.
+BUILT = re.compile(r"\.(dist|egg)-info/|__pycache__/|\.(c|h|so|pyd)$")
 
 
 class ArtefactError(Exception):
@@ -78,10 +82,31 @@ def _tested(wheel: Path) -> dict[str, Any]:
         _run([*offline(), str(scripts / "tracr"), "certify", "hist", "-o", saved], variables, folder)
         _run([*offline(), str(scripts / "tracr-check"), saved], variables, folder)
     told["wheel_bytes"] = wheel.stat().st_size
+    told["differing"] = differing(wheel, ROOT / "src")
     problems = wrong(wheel.name, told)
     if problems:
         raise ArtefactError(f"{wheel.name}: {'; '.join(problems)}")
     return told
+
+
+def differing(wheel: Path, source: Path) -> list[str]:
+    """The files of the source tree that a wheel does not have as they are, and those that only the wheel has.
+
+    The kernel is built, so its sources and its library are left out.
+    """
+    there = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
+    expected = {name: path for name, path in there.items() if not BUILT.search(name)}
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if not BUILT.search(name)}
+        same = {
+            name for name in packed & {*expected} if _text(archive.read(name)) == _text(expected[name].read_bytes())
+        }
+    return sorted(({*expected} | packed) - same)
+
+
+def _text(content: bytes) -> bytes:
+    """A file's content with the line ends of Unix: Git writes others on Windows."""
+    return content.replace(b"\r\n", b"\n")
 
 
 def wrong(name: str, told: Mapping[str, Any]) -> list[str]:
@@ -95,6 +120,7 @@ def wrong(name: str, told: Mapping[str, Any]) -> list[str]:
         > IMPORT_RATIO,
         f"the wheel has {told['wheel_bytes']:,} bytes": told["wheel_bytes"] > WHEEL_BYTES,
         f"the installed files have {told['installed_bytes']:,} bytes": told["installed_bytes"] > INSTALLED_BYTES,
+        f"the wheel does not have the source tree's {', '.join(told['differing'][:3])}": bool(told["differing"]),
         "a kernel's answer differs from numpy's": any(len(set(both)) > 1 for both in told["answers"].values()),
     }
     return [problem for problem, holds in checks.items() if holds]

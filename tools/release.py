@@ -106,8 +106,8 @@ def check_addresses() -> None:
     project = tomllib.loads(read("pyproject.toml"))["project"]
     need(
         project.get("urls", {}).get("Source"),
-        "the project has no public address yet. Once it has, write [project.urls] with Source, Documentation, Issues "
-        "and Changelog in pyproject.toml, `repository-code` in CITATION.cff, and how to report in SECURITY.md",
+        "the project has no public address yet. Once it has, add Source, Documentation, Issues and Changelog to "
+        "[project.urls] in pyproject.toml, `repository-code` in CITATION.cff, and how to report in SECURITY.md",
     )
 
 
@@ -115,7 +115,7 @@ CHECKS = (
     Check("tree", "the checkout has no changes", check_tree),
     Check("version", "one version, not tagged yet, the same in CITATION.cff", check_version),
     Check("changelog", "a dated section for the version", check_changelog),
-    Check("addresses", "[project.urls]", check_addresses),
+    Check("addresses", "the project's own in [project.urls]", check_addresses),
     Check(
         "project-files",
         "templates, workflows and metadata",

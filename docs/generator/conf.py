@@ -7,7 +7,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from docs.generator.api import MOCKED
-from docs.generator.docstrings import colour_examples, process, show_colons
+from docs.generator.docstrings import colour_examples, process, show_colons, sign
 from tracr.version import __version__
 
 HERE = Path(__file__).parent
@@ -51,4 +51,5 @@ def setup(app: Sphinx) -> None:
     """Register what changes docstrings, before napoleon reads their sections, and what colours examples."""
     app.connect("autodoc-process-docstring", process, priority=400)
     app.connect("autodoc-process-docstring", show_colons, priority=600)
+    app.connect("autodoc-process-signature", sign)
     app.connect("doctree-read", colour_examples)

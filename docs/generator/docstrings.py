@@ -1,15 +1,16 @@
-"""Docstrings, which are plain text with Markdown's backticks, in the notation of Sphinx; colours of examples."""
+"""Docstrings (plain text with Markdown's backticks) in the notation of Sphinx; signatures; colours of examples."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-__all__ = ["colour_examples", "plain_docstring", "process", "show_colons"]
+__all__ = ["colour_examples", "plain_docstring", "plain_signature", "process", "show_colons", "sign"]
 
 MARKUP = re.compile(r"(`[^`]+`)(\w)?|\|")
 HIDDEN_COLON = "\ue000"
 FILES = re.compile(r"\w+\.py\b")
+OBJECT = re.compile(r"<(?:[^<>]|<[^<>]*>)*>")
 ALIGNED = re.compile(r"^\S.*\S {2,}\S|^ +\S")
 
 
@@ -27,6 +28,20 @@ def process(app: Any, what: str, name: str, value: object, options: Any, lines: 
     lines[:] = plain_docstring(lines, tables=what == "module")
     if what in ("attribute", "data", "property"):
         lines[:] = [line.replace(":", HIDDEN_COLON) for line in lines]  # else napoleon takes what is before for a type
+
+
+def sign(app: Any, what: str, name: str, value: object, options: Any, told: str | None, returned: str | None) -> Any:
+    """The event of Sphinx: change a signature."""
+    return told and plain_signature(told), returned
+
+
+def plain_signature(signature: str) -> str:
+    """A signature with dots in the place of default values that are not Python, which Sphinx cannot read.
+
+    >>> plain_signature("(a: int = 1, b: dict = <factory>, c: Holds = Holds(f=<function <lambda>>)) -> list[int]")
+    '(a: int = 1, b: dict = ..., c: Holds = Holds(f=...)) -> list[int]'
+    """
+    return OBJECT.sub("...", signature)
 
 
 def show_colons(app: Any, what: str, name: str, value: object, options: Any, lines: list[str]) -> None:

@@ -32,7 +32,8 @@ def places(root: Path = ROOT) -> Places:
         "examples": "examples/index.md",
         "examples/rasp": "examples/index.md",
         "docs/lab/first-report": "lab/first-report/report.html",
-        "docs/lab/features-small": "lab/features-small/report.html",
+        "docs/lab/features-study": "lab/features-study/report.html",
+        "docs/lab/variables-study": "lab/variables-study/report.html",
     }
 
 

@@ -17,7 +17,8 @@ __all__ = ["write_sources"]
 
 REPORTS = {
     "lab/first-report/notes.md": "What the first report means",
-    "lab/features-small/notes.md": "A small run of the study of features",
+    "lab/features-study/notes.md": "What the study of features means",
+    "lab/variables-study/notes.md": "Which featurisers pass the control",
 }
 """Notes of reports, which have no title of their own."""
 PICTURES = (".png", ".svg")

@@ -70,6 +70,8 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
     >>> as_value(np.float32(0.5))
     0.5
     """
+    if value is None or value is True or value is False:
+        return value
     surely = PLAIN.get(type(value))
     if surely is not None and surely(value):
         return value  # type: ignore[no-any-return]

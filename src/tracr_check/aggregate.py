@@ -182,10 +182,8 @@ def summed(
     found_lo, found_hi = np.full(len(sums), INF), np.full(len(sums), -INF)
     for counts in (np.maximum(fewest, 0.0), np.full(len(sums), float(reading.keys))):
         extra = counts * (fit.offset + fit.r_lo), counts * (fit.offset + fit.r_hi)
-        near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums)) * (sums != 0)
+        near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums)) * ((sums != 0) | (not plain))
         size = np.abs(fit.slope * sums) + near if plain else counts * most.max()
-        if not plain:
-            near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums))
         lo, hi = _mixed(
             reading, selection, fit.slope * sums + extra[0] - near, fit.slope * sums + extra[1] + near, counts, a, size
         )
@@ -248,17 +246,15 @@ def copied(
         if code >= 0:  # else the program is undefined there
             found[0, code], found[1, code] = min(found[0, code], lo), min(found[1, code], -hi)
 
+    copies = live & ~numeric
     if not (live & numeric).any() or (source.listed and (one or equal)):
-        off = _copy_errors(reading, selection, most, one or not numeric.any(), a)
-        for code in np.flatnonzero(live).tolist():
-            alone = reading.alone(float(most[code]), a)
-            error = float(off[code]) if numeric[code] else alone
-            put(int(moved[code]), low[code] - error, high[code] + error)
+        copies = live
     else:
         _means(reading, selection, (low, high, most), source, target, a, put)
-        for code in np.flatnonzero(live & ~numeric).tolist():
-            error = reading.alone(float(most[code]), a)
-            put(int(moved[code]), low[code] - error, high[code] + error)
+    shared, alone = (_copy_errors(reading, selection, most, single, a) for single in (one, True))
+    for code in np.flatnonzero(copies).tolist():
+        error = float(shared[code] if numeric[code] else alone[code])
+        put(int(moved[code]), low[code] - error, high[code] + error)
     if not selection.sure:
         put(default_code(target), *reading.at_bos(a))
     gone, leak = found[0] == INF, reading.leak(a)

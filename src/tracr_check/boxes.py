@@ -10,7 +10,7 @@ by at most (k + 3) 2^-52 s, and by nothing if all products are multiples of g an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,11 +77,18 @@ def exactly(numbers: Array, dims: NDArray[np.int64] | None = None) -> Boxes:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What the stream holds, and the values of variables that do not occur (`dead`)."""
+    """What the stream holds, and the values of variables that do not occur (`dead`).
+
+    `blur`: what readers of a variant see beyond what the stream holds, from their matrix (`following.py`): a range of
+    one number for all columns that are multiples of one column, and products without a grid. `grain`: besides, they see
+    each number up to this relative error, the same for all readers.
+    """
 
     width: int
     tables: Mapping[Var, Boxes]
     dead: Mapping[Var, NDArray[np.bool_]] = field(default_factory=dict)
+    blur: Callable[[Array], Read] | None = None
+    grain: float = 0.0
 
     def column(self, dim: int) -> dict[Var, tuple[Array, Array, Array]]:
         """For every variable that the dimension depends on: lo, hi and grid by value."""
@@ -90,6 +97,10 @@ class State:
             for place in np.flatnonzero(boxes.dims == dim):
                 found[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
         return found
+
+    def sharp(self, matrix: Array) -> NDArray[np.bool_]:
+        """The columns of a matrix that read the stream itself."""
+        return np.full(matrix.shape[1], True) if self.blur is None else self.blur(matrix).count[0] == 0
 
     def without(self, dims: Iterable[int]) -> State:
         """The state with exact zeros in some dimensions."""
@@ -137,7 +148,7 @@ class Read:
 
     def at(self, rows: Any, columns: Any) -> Read:
         """Some rows and columns."""
-        return Read(*(part[rows][:, columns] for part in self.parts))
+        return Read(*(part[:, columns][rows] for part in self.parts))
 
 
 def read_boxes(boxes: Boxes, matrix: Array) -> Read:
@@ -183,17 +194,30 @@ def add_reads(first: Read, second: Read) -> Read:
 
 def read_state(state: State, matrix: Array, bias: Array) -> dict[Var, Read]:
     """What columns of a matrix, and a bias, read of each variable. The bias belongs to "1"."""
-    found = {name: read_boxes(boxes, matrix) for name, boxes in state.tables.items()}
+    found = {name: _grainy(read_boxes(boxes, matrix), state.grain) for name, boxes in state.tables.items()}
     row = np.asarray(bias, np.float64)[None]
     own = Read(row, row, np.maximum(row, 0.0), np.maximum(-row, 0.0), (row != 0) * 1.0, grid_of(row))
+    if state.blur is not None:
+        own = add_reads(own, state.blur(matrix))
     found["1"] = add_reads(found["1"], own) if "1" in found else own
     return found
+
+
+def _grainy(read: Read, grain: float) -> Read:
+    """What is read if each number has a relative error."""
+    off = grain * read.size
+    return Read(read.lo - off, read.hi + off, read.up + off, read.down + off, read.count, read.grid) if grain else read
 
 
 def varies(read: Read) -> NDArray[np.bool_]:
     """Which columns depend on the value. A guess: what is left out is covered by its hull."""
     width = read.hi.max(0) - read.lo.min(0)
     return np.asarray(width > 1e-6 * np.maximum(1.0, read.size.max(0)) + 4 * (read.hi - read.lo).max(0))
+
+
+def varying(reads: Mapping[Var, Read]) -> dict[Var, NDArray[np.bool_]]:
+    """For each variable which columns depend on it."""
+    return {name: varies(read) for name, read in reads.items() if len(read.lo) > 1}
 
 
 def hull(read: Read) -> Read:

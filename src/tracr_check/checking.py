@@ -22,9 +22,13 @@ from tracr_check.files import (
     read_bytes,
     sha256,
 )
+from tracr_check.gpt2 import FILES, GPT2, INNER, WORDS, is_checkpoint, prove_checkpoint
+from tracr_check.normed import ASSUMED as NORMS
+from tracr_check.program import Program
 from tracr_check.program_file import read_program
 from tracr_check.proving import prove
-from tracr_check.verdict import Rejected, Verdict, need, reject
+from tracr_check.variants import prove_variant
+from tracr_check.verdict import Rejected, Verdict, need
 
 __all__ = ["VERSION", "check_folder"]
 
@@ -64,45 +68,54 @@ def check_folder(
 def _checked(
     folder: Path, arithmetic: str | None, padded: bool | None, found: dict[str, Any], exported: str | Path | None
 ) -> Verdict:
-    content = {name: read_bytes(folder, name) for name in CONTENT}
+    checkpoint = {name: read_bytes(folder, name, kind) for name, kind in FILES.items()} if is_checkpoint(folder) else {}
+    inner = folder / INNER if checkpoint else folder
+    content = {name: read_bytes(inner, name) for name in CONTENT}
     digests = {name: sha256(data) for name, data in content.items()}
     found["sha256"] = digests
-    certificate = parse_json(read_bytes(folder, CERTIFICATE), CERTIFICATE)
+    certificate = parse_json(read_bytes(inner, CERTIFICATE), CERTIFICATE)
     _check_certificate(certificate, digests)
     name = certificate["arithmetic"] if arithmetic is None else arithmetic
     need(isinstance(name, str) and name in ARITHMETICS, f"there is no arithmetic {name!r:.40}")
     padding = certificate["padded"] if padded is None else padded
     found.update(arithmetic=name, padded=padding)
     model = parse_json(content[MODEL], MODEL)
-    program = read_program(model, parse_tensors(content[TABLES], TABLES))
+    tables = parse_tensors(content[TABLES], TABLES)
+    program = read_program(model, tables)
     found["lengths"] = program.lengths
-    if "variant" in model:
-        reject(f"there are no rules for variants: {_steps(model['variant'])}")
     weights = parse_tensors(content[WEIGHTS], WEIGHTS)
+    assumed: tuple[str, ...] = ()
+    if checkpoint:
+        found["sha256"] = {name: sha256(data) for name, data in checkpoint.items()}
+        found["sha256"] |= {f"{INNER}/{name}": digests[name] for name in (MODEL, TABLES)}
+        weights = prove_checkpoint(checkpoint, program, model, certificate, ARITHMETICS[name], padding)
+        assumed = (*NORMS, GPT2)
+    elif "variant" in model:
+        assumed = prove_variant(program, model, tables, weights, certificate, ARITHMETICS[name], padding)
+    else:
+        prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
     digest = _digest(weights, ARITHMETICS[name])
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, ARITHMETICS[name]) == digest, f"the export holds other weights in {name} than the folder")
-    prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
+    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions(), *assumed)
+    theorem = _theorem(program, name, padding) + (WORDS.format(name=program.outputs[0][0]) if checkpoint else "")
+    return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
+
+
+def _theorem(program: Program, arithmetic: str, padded: bool) -> str:
+    """What is proved, in one paragraph."""
     low, high = program.lengths
-    padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
+    padding = f", with any padding up to length {program.longest}" if padded else ", without padding"
     mask = ", under a causal mask in the program and in the network" if program.causal else ""
     near = "" if all(program.sops[number].listed for _, number in program.outputs) else NEAR
-    theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name, near=near)
-    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions())
-    return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
+    return THEOREM.format(low=low, high=high, padding=padding, mask=mask, arithmetic=arithmetic, near=near)
 
 
 def _digest(weights: Mapping[str, NDArray[Any]], arithmetic: Arithmetic) -> str:
     """The digest of weights, cast to the format of an arithmetic."""
     with np.errstate(over="ignore"):
         return numbers_sha256({name: arithmetic.cast(array) for name, array in weights.items()})
-
-
-def _steps(variant: Any) -> str:
-    """What a variant is, in a few words."""
-    steps = variant.get("steps") if isinstance(variant, dict) else None
-    return ", ".join(map(str, steps))[:100] if isinstance(steps, list) else "unknown"
 
 
 def _check_certificate(certificate: Any, digests: Mapping[str, str]) -> None:

@@ -2,20 +2,27 @@
 
 *BOS*: its query is proved to give all weight to BOS.
 
-*PAD*: nothing is proved of which keys its queries should see. If their pattern is proved, each key of a token is near
-BOS (by the mask of the query's class) or `apart` below, as PAD is; so w of the n keys share the weight with BOS, and
-the owner is a new variable whose value is w. Else: computed weights are not negative and add up to 1 within their
-rounding, so the result is between the smallest and the largest value, and has their sign. Under a causal mask tokens do
-not see PAD; it is followed only because a number there that overflows would reach them: 0 times infinity is no number.
+*PAD*: nothing is said of which keys its queries should see. The pattern of a head may be proved (`selection.py`, with
+its own mask), and the owner is then a new variable:
+
+- *counting*: w of the n keys of tokens share the weight with BOS; the value is w.
+- *copying*: BOS is `apart` below the keys of the mask, and one factor of the mask allows each query one value of a
+  variable that is distinct. So at most one key of a token is selected, and it or BOS has all the weight: the value is
+  what the head's values depend on at this key, or BOS.
+
+Else: computed weights are not negative and add up to 1 within their rounding, so the result is between the smallest and
+the largest value, and has their sign. Under a causal mask tokens do not see PAD; it is followed only because a number
+there that overflows would reach them: 0 times infinity is no number.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr_check.additions import Added
 from tracr_check.aggregate import Reading, counted
@@ -23,8 +30,8 @@ from tracr_check.boxes import State, read_state
 from tracr_check.head import Head, Queries, through
 from tracr_check.padding import JOINT, pad_rows, pad_size
 from tracr_check.scores import scores
-from tracr_check.selection import Selection
-from tracr_check.variables import Env, Var
+from tracr_check.selection import Mask, Selection
+from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["at_bos", "at_pad"]
@@ -51,36 +58,81 @@ def at_bos(head: Head) -> list[Added]:
 
 
 def at_pad(head: Head) -> list[Added]:
-    """A count of 0 to n keys if the pattern is proved, else a mean of anything."""
-    if head.states.pad is None or not head.readings:
+    """A count of 0 to n keys or a copy of one if the pattern is proved, else a mean of anything."""
+    pad = head.states.pad
+    if pad is None or not head.readings:
         return []
-    selection: Selection | None = None
     if not head.given.program.causal:
         with contextlib.suppress(Rejected):
-            selection = _pad_selection(head, head.states.pad)
-    return [_pad_added(head, dim, reading, selection) for dim, reading in head.readings.items()]
+            masks, selection = _pad_selection(head, pad)
+            if selection.weight is not None or selection.never:
+                return [_pad_count(head, dim, reading, selection) for dim, reading in head.readings.items()]
+            if _one_key(head, masks):
+                return _pad_copies(head)
+    return [_pad_mean(head, dim, reading) for dim, reading in head.readings.items()]
 
 
-def _pad_added(head: Head, dim: int, reading: Reading, selection: Selection | None) -> Added:
-    """What PAD queries add to a dimension."""
+def _with_pad(head: Head, dim: int, reading: Reading) -> tuple[Array, Array, NDArray[np.int64]]:
+    """The range of what a dimension reads at tokens, by row, and at PAD, the last row; and the components it reads."""
     assert head.pad_value is not None
-    a, n = head.a, head.given.program.longest
     used = np.flatnonzero(head.weights.w_o[:, dim])
     p_lo, p_hi, _ = through(head.pad_value.of(used), head.weights.w_o[used, dim])
-    lo, hi = np.append(reading.lo, p_lo), np.append(reading.hi, p_hi)
-    if selection is not None and (selection.weight is not None or selection.never):
-        everything = replace(reading, lo=lo, hi=hi, size=np.append(reading.size, reading.pad_size))
-        return Added(dim, f"P{head.number}", *counted(everything, selection, np.arange(n + 1.0), a, head.where))
+    return np.append(reading.lo, p_lo), np.append(reading.hi, p_hi), used
+
+
+def _pad_count(head: Head, dim: int, reading: Reading, selection: Selection) -> Added:
+    """What PAD queries add that share the weight of some keys and BOS."""
+    lo, hi, _ = _with_pad(head, dim, reading)
+    everything = replace(reading, lo=lo, hi=hi, size=np.append(reading.size, reading.pad_size))
+    counts = np.arange(head.given.program.longest + 1.0)
+    return Added(dim, f"P{head.number}", *counted(everything, selection, counts, head.a, head.where))
+
+
+def _one_key(head: Head, masks: Sequence[Mask]) -> bool:
+    """Whether no query selects two keys of tokens: a factor allows one value of a variable that is distinct."""
+    return any(
+        (mask.chosen.sum(1) <= 1).all() and any(head.given.facts.distinct(name) for name in mask.keys.free)
+        for mask in masks
+    )
+
+
+def _pad_copies(head: Head) -> list[Added]:
+    """What PAD queries add that copy one key or BOS, by the joint values of what the head's values depend on."""
+    every = np.flatnonzero((head.weights.w_o != 0).any(1))
+    vectors, env = head.values_at(every, limit=JOINT)
+    found = []
+    for dim, reading in head.readings.items():
+        column = head.weights.w_o[every, dim]
+        used = np.flatnonzero(column)
+        lo, hi, size = through(vectors.of(used), column[used])
+        off = np.array([reading.alone(float(one), head.a) for one in size])
+        lo, hi = _off(lo, hi, off, len(used) == 1)
+        at_bos, leak = reading.at_bos(head.a), reading.leak(head.a)
+        low, high = np.append(lo, at_bos[0]) - leak, np.append(hi, at_bos[1]) + leak
+        found.append(Added(dim, f"P{head.number}", low, high, np.zeros(env.rows + 1, dtype=bool)))
+    return found
+
+
+def _pad_mean(head: Head, dim: int, reading: Reading) -> Added:
+    """What PAD queries add if nothing is known of their pattern."""
+    a = head.a
+    lo, hi, used = _with_pad(head, dim, reading)
     low, high = min(float(lo.min()), reading.bos[0]), max(float(hi.max()), reading.bos[1])
     relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + (8 * a.stored_unit if a.narrow else 0.0)
     off = relative * reading.largest + reading.flushed(None, a)
-    signed = len(used) == 1
-    low = max(low - off, 0.0) if signed and low >= 0 else low - off
-    high = min(high + off, 0.0) if signed and high <= 0 else high + off
-    return Added(dim, "P", np.array([low]), np.array([high]), np.zeros(1, dtype=bool))
+    ends = _off(np.array([low]), np.array([high]), np.array([off]), len(used) == 1)
+    return Added(dim, "P", *ends, np.zeros(1, dtype=bool))
 
 
-def _pad_selection(head: Head, pad: State) -> Selection:
+def _off(lo: Array, hi: Array, off: Array, signed: bool) -> tuple[Array, Array]:
+    """Ranges of numbers that may be off; `signed`: they keep their sign."""
+    least, most = lo - off, hi + off
+    if signed:
+        least, most = np.where(lo >= 0, np.maximum(least, 0.0), least), np.where(hi <= 0, np.minimum(most, 0.0), most)
+    return least, most
+
+
+def _pad_selection(head: Head, pad: State) -> tuple[tuple[Mask, ...], Selection]:
     """The pattern of PAD queries, proved."""
     reads = read_state(pad, head.weights.w_q, head.weights.b_q)
 
@@ -88,4 +140,4 @@ def _pad_selection(head: Head, pad: State) -> Selection:
         need(pad_size(pad, *names) <= JOINT, "too many classes of PAD", head.where)
         return pad_rows(pad, names, JOINT)
 
-    return head.proved(Queries(reads, classes), "own")[1]
+    return head.proved(Queries(reads, classes), "own")

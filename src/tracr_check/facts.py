@@ -69,6 +69,17 @@ class Facts:
 
     # Lemmas
 
+    def joint(self, names: Iterable[Var], limit: int = SMALL) -> Env | None:
+        """Joint values; `None` if they are too many."""
+        try:
+            return joint_values(self.program, names, limit=limit)
+        except Rejected:
+            return None
+
+    def compared(self, selector: int) -> set[Var]:
+        """The s-ops that a selector compares."""
+        return {one for part in self.program.literals(selector) for one in (part.keys, part.queries)}
+
     def determines(self, given: Iterable[Var], variable: Var) -> bool:
         """Whether positions of one input that agree in some variables agree in another one.
 
@@ -78,9 +89,8 @@ class Facts:
         names: set[Var] = {*given, "L"}
         if self.program.radius(variable).any():
             return False
-        try:
-            env = joint_values(self.program, {*names, variable}, limit=SMALL)
-        except Rejected:
+        env = self.joint({*names, variable})
+        if env is None:
             return False
         groups = _grouped(env, names)
         first = np.full(int(groups.max(initial=-1)) + 1, -1)
@@ -113,12 +123,9 @@ class Facts:
         sop = self.program.sops.get(variable) if isinstance(variable, int) else None
         if sop is None or sop.kind != "width" or self.program.causal:
             return None
-        names: set[Var] = {
-            one for part in self.program.literals(sop.op["selector"]) for one in (part.keys, part.queries)
-        }
-        try:
-            env = joint_values(self.program, names, limit=CLASSES)
-        except Rejected:
+        names = self.compared(sop.op["selector"])
+        env = self.joint(names, CLASSES)
+        if env is None:
             return None
         classes = env.different(names) if env.rows else Env(0, {})
         chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
@@ -128,14 +135,42 @@ class Facts:
             return "positions"
         return next(iter(names)) if len(names) == 1 else None
 
+    @cache  # noqa: B019
+    def numbers_within(self, variable: Var) -> int | None:
+        """The s-op o such that no two positions hold one value of o and one value of a width; or `None`.
+
+        The width counts the keys k with o(k) = o(q) and s(q, k), s a total order (see `ranks`) on a distinct s-op. Let
+        p and p' be two positions with one value of o, and s(p, p'). Of the other keys, p counts all that p' counts:
+        they hold the same value of o, and s is transitive. Both count themselves or neither does. p counts p', but p'
+        does not count p. So the width is larger at p. Without a causal mask only.
+        """
+        sop = self.program.sops.get(variable) if isinstance(variable, int) else None
+        if sop is None or sop.kind != "width" or self.program.causal:
+            return None
+        tables = [
+            one for one in self.conjoined(sop.op["selector"]) if one.keys == one.queries and (one.table >= 0).all()
+        ]
+        if len(tables) != 2 or len(self.program.conjuncts(sop.op["selector"])) != 2:
+            return None
+        for same, order in (tables, tables[::-1]):
+            equal = np.eye(len(same.table), dtype=bool)
+            if (same.table == equal).all() and _total_order(order.table == 1) and self.distinct(order.keys):
+                return same.keys
+        return None
+
     def conjoined(self, selector: int) -> list[Selector]:
         """Tables that all hold where a selector holds."""
         return [one for one in self.program.conjuncts(selector) if one.kind == "table"]
 
     @cache  # noqa: B019
     def at_most_one(self, selector: int) -> bool:
-        """Whether no query selects two keys: a conjunct allows one value of a variable that is distinct."""
-        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.conjoined(selector))
+        """Whether no query selects two keys.
+
+        Some conjuncts allow one value each: of a variable that is distinct, or of a width and of the s-op within whose
+        values it numbers the positions.
+        """
+        single = {one.keys for one in self.conjoined(selector) if _most_per_row(one) <= 1}
+        return any(self.distinct(one) or self.numbers_within(one) in single for one in single)
 
     @cache  # noqa: B019
     def equal_values(self, selector: int, value: int) -> bool:
@@ -160,9 +195,8 @@ class Facts:
         names: set[Var] = {literal.keys, value, "L"}
         if not self.program.sops[value].listed:
             return False
-        try:
-            env = joint_values(self.program, names, limit=SMALL)
-        except Rejected:
+        env = self.joint(names)
+        if env is None:
             return False
         groups = _grouped(env, ["L"])
         cells = literal.table[:, env.codes[literal.keys]] == 1
@@ -179,10 +213,8 @@ class Facts:
     @cache  # noqa: B019
     def own(self, selector: int) -> bool:
         """Whether every query selects its own position, by enumeration of the joint values at one position."""
-        names: set[Var] = {one for part in self.program.literals(selector) for one in (part.keys, part.queries)}
-        try:
-            env = joint_values(self.program, names, limit=SMALL)
-        except Rejected:
+        env = self.joint(self.compared(selector))
+        if env is None:
             return False
         chosen, defined = self.program.selected(selector, env, env, pairs=True)
         return bool((chosen | ~defined).all())
@@ -199,9 +231,8 @@ class Facts:
         if not all(key in self.shapes for key in keys):
             return False
         own = tuple(sorted(queries))
-        try:
-            env = joint_values(self.program, (*own, *self.place), limit=SMALL)
-        except Rejected:
+        env = self.joint((*own, *self.place))
+        if env is None:
             return False
         width = SOp(-1, "width", {"kind": "width", "selector": selector}, tuple(range(self.program.longest + 1)))
         given = [env.codes[name] for name in (*own, *self.place)]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from tracr_check.additions import product_error
 from tracr_check.aggregate import Reading
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import Read, State, joined, read_state, varies
+from tracr_check.boxes import Read, State, joined, read_state, varying
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
-from tracr_check.joint import joint_values
+from tracr_check.joint import LIMIT, joint_values
 from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
@@ -90,6 +90,7 @@ class Head:
         self.queries, self.keys, self.values = (
             read_state(tokens, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
         )
+        self.varying = varying(self.values)
         self.bos_query, self.bos_key, self.bos_value = self.any_rows(bos)
         own = [self.any_rows(tokens), (self.bos_query, self.bos_key, self.bos_value)]
         self.pad_key: Vectors | None = None
@@ -115,14 +116,18 @@ class Head:
         )
         return q, k, v
 
+    def values_at(self, used: Ints, more: Iterable[Var] = (), limit: int = LIMIT) -> tuple[Vectors, Env]:
+        """Some components of the values at token positions, by joint values, those of `more` included."""
+        names = {name for name, columns in self.varying.items() if columns[used].any()}
+        env = joint_values(self.given.program, names.union(more), self.states.tokens.dead, limit)
+        return stored_vectors(joined(self.values, set(env.codes), env, used), self.a), env
+
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
         column = self.weights.w_o[:, dim]
         used = np.flatnonzero(column)
         weights = column[used]
-        names = {name for name, read in self.values.items() if len(read.lo) > 1 and varies(read)[used].any()}
-        env = joint_values(self.given.program, names | more, self.states.tokens.dead)
-        at_keys = stored_vectors(joined(self.values, set(env.codes), env, used), self.a)
+        at_keys, env = self.values_at(used, more)
         lo, hi, size = through(at_keys, weights)
         b_lo, b_hi, b_size = through(self.bos_value.of(used), weights)
         pad_size = 0.0 if self.pad_value is None else float(through(self.pad_value.of(used), weights)[2].max())
@@ -143,8 +148,7 @@ class Head:
 
     def all_keys(self, components: Ints) -> Vectors:
         """Some components of the keys of token positions, by classes."""
-        reads = {name: read.at(slice(None), components) for name, read in self.keys.items()}
-        names = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        names = {name for name, columns in varying(self.keys).items() if columns[components].any()}
         return self.vectors(self.keys, self.classes(names), components)
 
     @property
@@ -223,7 +227,7 @@ class Head:
         w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad
         found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))
         reads = read_state(pad, w_k, b_k)
-        names = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        names = {name for name, columns in varying(reads).items() if columns.any()}
         if pad_size(pad, *names) * len(found) <= PAD_CELLS:
             env = pad_rows(pad, names, PAD_CELLS)
             keys = self.vectors(reads, env, np.arange(len(components)))
@@ -233,7 +237,7 @@ class Head:
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:
     """For each column the variables that it depends on."""
-    depends = {name: varies(read) for name, read in reads.items() if len(read.lo) > 1}
+    depends = varying(reads)
     return [frozenset(name for name, columns in depends.items() if columns[place]) for place in range(rank)]
 
 

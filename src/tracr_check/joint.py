@@ -53,7 +53,7 @@ def joint_values(
     for name, gone in (dead or {}).items():
         if name in env.codes:
             kept &= ~gone[env.codes[name]]
-    return env if kept.all() else env.where(kept)
+    return env if kept.all() else env.at(kept)
 
 
 def _count(program: Program, names: Iterable[Var]) -> int:
@@ -66,7 +66,7 @@ def _enumerated(program: Program, names: list[Var]) -> Env:
     grid = np.indices(sizes).reshape(len(sizes), -1) if names else np.zeros((0, 1), np.int64)
     env = Env(grid.shape[1], dict(zip(names, grid, strict=True)), tuple(names))
     if "I" in env.codes and "L" in env.codes:
-        return env.where(env.codes["I"] < env.codes["L"] + program.lengths[0])
+        return env.at(env.codes["I"] < env.codes["L"] + program.lengths[0])
     return env
 
 
@@ -78,10 +78,10 @@ def _defined(program: Program, env: Env, wanted: list[Var]) -> Env:
         for number in program.partial:
             if program.derivable(number, have, memo):
                 kept = program.codes(number, env) >= 0
-                env = env if kept.all() else env.where(kept)
+                env = env if kept.all() else env.at(kept)
     for one in wanted:
         program.codes(one, env)
     kept = np.ones(env.rows, dtype=bool)
     for one in wanted:
         kept &= env.codes[one] >= 0
-    return env if kept.all() else env.where(kept)
+    return env if kept.all() else env.at(kept)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varies
+from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varying
 from tracr_check.piecewise import Relus, bits_of
 from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import need
@@ -83,12 +83,13 @@ class _Step:
     def __init__(self, state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> None:
         self.state, self.neurons, self.placed, self.arithmetic = state, neurons, placed, arithmetic
         reads = read_state(state, neurons.w_in, neurons.b_in)
+        self.sharp = state.sharp(neurons.w_in)
         self.powers = self.powers_of_two()
         self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
         self.directions = [self.direction(h) for h in range(len(neurons.b_in))]
         self.reads = placed.improve(reads)
         rounded(joined(self.reads, (), Env(1, {}), np.arange(len(neurons.b_in))), arithmetic)  # none is too large
-        self.vary = {name: varies(read) for name, read in self.reads.items() if len(read.lo) > 1}
+        self.vary = varying(self.reads)
 
     def run(self) -> State:
         written = np.flatnonzero((self.neurons.w_out != 0).any(0) | (self.neurons.b_out != 0))
@@ -107,7 +108,7 @@ class _Step:
     def powers_of_two(self) -> NDArray[np.bool_]:
         """Neurons that read one dimension with a weight 2^k, k >= 0, and no bias: their product is exact."""
         w, b = self.neurons.w_in, self.neurons.b_in
-        alone = ((w != 0).sum(0) == 1) & (b == 0)
+        alone = ((w != 0).sum(0) == 1) & (b == 0) & self.sharp
         largest = np.abs(w).max(0, initial=0.0)
         return np.asarray(alone & (np.frexp(largest)[0] == 0.5) & (largest >= 1))
 
@@ -123,12 +124,13 @@ class _Step:
             hi[boxes.dims] += boxes.hi.max(0)
             tables[boxes.dims] += ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
         fixed = (lo == hi) & (tables <= 1)  # not a sum of several numbers, which may be rounded
-        constants = np.where(fixed, lo, 0.0)
         w, b = self.neurons.w_in, self.neurons.b_in
-        weights = np.where(fixed[:, None], 0.0, w)
-        products = np.vstack([constants[:, None] * w, b[None]])
+        counted = fixed[:, None] & self.sharp
+        constants = np.where(counted, lo[:, None], 0.0)
+        weights = np.where(counted, 0.0, w)
+        products = np.vstack([constants * w, b[None]])
         size = np.abs(products).sum(0)
-        few = (bits_of(constants)[:, None] + bits_of(w) <= 53).all(0)
+        few = (bits_of(constants) + bits_of(w) <= 53).all(0)
         exact = few & (size <= 2.0**52 * grid_of(products).min(0))
         return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size), size
 
@@ -152,6 +154,7 @@ class _Step:
             sum(float(part[1].max()) for part in held.values()),
         )
         own = neurons[(w[dim, neurons] != 0) & ((w[:, neurons] != 0).sum(0) == 1)] if held else neurons[:0]
+        own = own[self.sharp[own]]
         size = max(abs(lo), abs(hi))
         if len(own):
             left = self.left(dim, own, lo, hi)
@@ -199,8 +202,8 @@ class _Step:
         low, high = np.full((size, len(columns)), INF), np.full((size, len(columns)), -INF)
         step = max(1, CHUNK // max(1, len(neurons)))
         for start in range(0, env.rows, step):
-            part = env.part(start, start + step)
-            places = codes[start : start + step]
+            rows = slice(start, start + step)
+            part, places = env.at(rows), codes[rows]
             pre = joined(self.reads, set(env.codes), part, neurons)
             off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic))
             for place, column in enumerate(columns):

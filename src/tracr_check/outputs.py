@@ -15,40 +15,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, State, joined, read_state, rounded, varies
+from tracr_check.boxes import INF, State, joined, read_state, rounded, varying
 from tracr_check.cells import TOLERANCE
 from tracr_check.joint import joint_values
 from tracr_check.parts import Parts
 from tracr_check.program import Program
-from tracr_check.variables import Array, Codes, SOp, Var, is_number
+from tracr_check.variables import Array, Codes, SOp, is_number
 from tracr_check.verdict import need
 
 __all__ = ["check_outputs"]
 
 
 def check_outputs(
-    program: Program, parts: Parts, state: State, unembed: Array, slices: list[Any], arithmetic: Arithmetic
+    program: Program,
+    parts: Parts,
+    read_by: tuple[State, Array, Array, Array],
+    slices: list[Any],
+    arithmetic: Arithmetic,
+    words: NDArray[np.int64] | None = None,
 ) -> None:
-    """Every output is decoded to the program's value."""
+    """Every output is decoded to the program's value.
+
+    `read_by`: the state, the unembedding, the bias of each logit, and how far it may be off beside its own rounding.
+    `words`: the logit of each value, if that must be the largest of all.
+    """
+    state, unembed, bias, errors = read_by
     need(len(slices) == len(program.outputs), "other outputs than the program's")
-    reads = parts.improve(read_state(state, unembed, np.zeros(unembed.shape[1])))
+    reads = parts.improve(read_state(state, unembed, bias))
     for (name, number), (label, start, stop) in zip(program.outputs, slices, strict=True):
         need(label == name and 0 <= start < stop <= unembed.shape[1], f"output {name} has no logits")
         sop, columns = program.sops[number], np.arange(start, stop)
-        names: set[Var] = {one for one, read in reads.items() if len(read.lo) > 1 and varies(read)[columns].any()}
+        names = {one for one, places in varying(reads).items() if places[columns].any()}
         env = joint_values(program, {*names, number}, state.dead)
         need(env.rows, "no input is defined", f"output {name}")
         read = joined(reads, set(env.codes), env, columns)
-        off = rounded(read, arithmetic)
+        off = rounded(read, arithmetic) + errors[columns]
         compare = _categorical if sop.categorical else _numerical if sop.listed else _in_interval
-        compare(sop, env.codes[number], read.lo - off, read.hi + off, f"output {name}")
+        if words is not None:
+            _largest(sop, env.codes[number], words[env.codes[number]], read.lo - off, read.hi + off, f"output {name}")
+        else:
+            compare(sop, env.codes[number], read.lo - off, read.hi + off, f"output {name}")
 
 
 def _categorical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
     need(lo.shape[1] == len(sop.values), "another number of logits than values", where)
-    mine = np.take_along_axis(lo, codes[:, None], 1)[:, 0]
+    _largest(sop, codes, codes, lo, hi, where)
+
+
+def _largest(sop: SOp, codes: Codes, logits: Codes, lo: Array, hi: Array, where: str) -> None:
+    """The logit of each value is larger than all others."""
+    mine = np.take_along_axis(lo, logits[:, None], 1)[:, 0]
     others = hi.copy()
-    np.put_along_axis(others, codes[:, None], -INF, 1)
+    np.put_along_axis(others, logits[:, None], -INF, 1)
     gap = mine - others.max(1, initial=-INF)
     worst = int(gap.argmin())
     need(gap[worst] > 0, f"{sop.values[codes[worst]]!r:.40} is not surely the largest logit ({gap[worst]:.3g})", where)

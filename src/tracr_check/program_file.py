@@ -14,7 +14,7 @@ from tracr_check.program import Program
 from tracr_check.variables import Array, Selector, SOp
 from tracr_check.verdict import need
 
-__all__ = ["read_program"]
+__all__ = ["read_program", "read_value"]
 
 LONGEST = 4096
 
@@ -26,7 +26,7 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     need(all(type(one) is int for one in (longest, low, high)) and type(causal) is bool, "malformed options")
     need(1 <= low <= high <= longest <= LONGEST, f"lengths {low} to {high} of {longest}")
     need(not causal or not any(s["op"]["kind"] == "length" for s in given["sops"]), "a causal model reads the length")
-    vocabulary = tuple(_value(token) for token in options["vocab"])
+    vocabulary = tuple(read_value(token) for token in options["vocab"])
     left = {name: array for name, array in tables.items() if name.startswith(("sops.", "selectors."))}
     sops: dict[int, SOp] = {}
     selectors: dict[int, Selector] = {}
@@ -49,13 +49,13 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
 
 
-def _value(data: Any, depth: int = 0) -> Any:
+def read_value(data: Any, depth: int = 0) -> Any:
     """A value of the program; values of types that JSON lacks are told apart by their text."""
     if isinstance(data, dict):
         need(len(data) == 1 and depth < 100, "malformed value")
         ((kind, content),) = data.items()
         if kind == "tuple":
-            return tuple(_value(one, depth + 1) for one in content)
+            return tuple(read_value(one, depth + 1) for one in content)
         if kind == "int":
             return int(str(content)[:2000], 16)
         return (f"a {kind}", repr(content))
@@ -77,10 +77,10 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
         case "pair_lookup":
             shape = (len(sops[op["fst"]].values), len(sops[op["snd"]].values))
         case "sum_lookup":
-            op["points"] = [_value(value) for value in op["points"]["values"]]
+            op["points"] = [read_value(value) for value in op["points"]["values"]]
             shape = (len(op["points"]),)
         case "aggregation":
-            op["default"] = _value(op["default"])
+            op["default"] = read_value(op["default"])
             need(type(op["assumed"]) is bool, "malformed aggregation")
         case kind:
             need(kind in ("tokens", "indices", "length", "constant", "linear", "width"), f"no operation {kind!r:.40}")
@@ -97,7 +97,7 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
 def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
     """The values of a domain; of an interval the cells and their radii, and `None` if it may be that."""
     if given["kind"] == "finite":
-        return tuple(_value(value) for value in given["values"]), None
+        return tuple(read_value(value) for value in given["values"]), None
     need(given["kind"] == "interval", "malformed domain")
     middles, radii = cells(given["low"], given["high"])
     none = (None,) if given["maybe_none"] else ()
@@ -115,7 +115,6 @@ def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: 
         case "length":
             expected = range(lengths[0], lengths[1] + 1)
     need(expected is None or sop.values == tuple(expected), f"{sop.label} has other values than the input")
-    need(sop.kind != "constant" or len(sop.values) >= 1, f"{sop.label} has no value")
     need(len(sop.values) >= 1, f"{sop.label} has no values")
 
 

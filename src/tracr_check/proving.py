@@ -6,7 +6,9 @@ of the program's variables, at BOS, and at PAD by position. The last step compar
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from tracr_check.attention import after_attention
 from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
 from tracr_check.definitions import define
 from tracr_check.facts import Facts
+from tracr_check.following import Follower
 from tracr_check.head import Attention, HeadWeights, States
 from tracr_check.joint import joint_values
 from tracr_check.mlp import Neurons, Placed, after_mlp
@@ -27,7 +30,7 @@ from tracr_check.program import Program
 from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import Rejected, need
 
-__all__ = ["prove"]
+__all__ = ["Weights", "follow", "logits_of", "prove"]
 
 PAD_ROWS = 100_000
 SMALLEST = 2.0**-100  # of weights
@@ -87,30 +90,57 @@ class Weights:
         ]
         return [HeadWeights(*(array[h] for array in arrays)) for h in range(heads)], bias, Neurons(w_in, *rest)
 
+    def without(self, dims: NDArray[np.bool_]) -> Weights:
+        """The same weights, but nothing is written into some dimensions."""
+        found = copy.copy(self)
+        found.embed, found.positions = (np.where(dims, 0.0, one) for one in (self.embed, self.positions))
+        found.blocks = [
+            (
+                [replace(one, w_o=np.where(dims, 0.0, one.w_o)) for one in heads],
+                np.where(dims, 0.0, bias),
+                replace(mlp, w_out=np.where(dims, 0.0, mlp.w_out), b_out=np.where(dims, 0.0, mlp.b_out)),
+            )
+            for heads, bias, mlp in self.blocks
+        ]
+        return found
+
 
 def prove(
     program: Program, slices: list[Any], weights: Mapping[str, NDArray[Any]], hints: Any, a: Arithmetic, padded: bool
 ) -> None:
     """Prove the theorem, or raise `Rejected`."""
-    logits = max(stop for _, _, stop in slices)
-    given = Weights(weights, program, logits, a)
+    follow(program, slices, Weights(weights, program, logits_of(slices), a), hints, a, padded, Follower())
+
+
+def logits_of(slices: list[Any]) -> int:
+    """The number of logits."""
+    return int(max(stop for _, _, stop in slices))
+
+
+def follow(
+    program: Program, slices: list[Any], given: Weights, hints: Any, a: Arithmetic, padded: bool, follower: Follower
+) -> None:
+    """Prove the theorem of a network that a follower relates to the weights (`following.py`)."""
     facts = Facts(program)
     define(program, facts, hints["aux"])
     parts = Parts(program, facts, wholes=hints["sums"])
     attention = Attention(program, facts, parts, a, hints["parts"])
-    states = _in_range(_embedded(given, program, a, padded), a)
+    states = follower.embedded(_in_range(_embedded(given, program, a, padded), a))
     need(len(hints["layers"]) == given.layers, "hints for another number of layers")
     for number, ((heads, bias, neurons), hint) in enumerate(zip(given.blocks, hints["layers"], strict=True)):
         try:
             owners = [{int(dim): owner for dim, owner in one.items()} for one in hint["heads"]]
-            states = _in_range(after_attention(states, heads, bias, owners, attention, number), a)
+            after = _in_range(after_attention(states, heads, bias, owners, attention, number), a)
+            states = follower.attended(number, states, after)
             parts.prove()
             mlp_owners = {int(dim): owner for dim, owner in hint["mlp"].items()}
-            states = _in_range(_after_mlp(states, neurons, mlp_owners, program, parts, a), a)
+            after = _in_range(_after_mlp(states, neurons, mlp_owners, program, parts, a), a)
+            states = follower.transformed(number, states, after)
         except Rejected as rejected:
             raise Rejected(rejected.reason, rejected.place or f"layer {number}") from None
     parts.all_proved()
-    check_outputs(program, parts, states.tokens, given.unembed, slices, a)
+    read = states.tokens, given.unembed, *follower.logits(states, given.unembed)
+    check_outputs(program, parts, read, slices, a, follower.words)
 
 
 def _in_range(states: States, a: Arithmetic) -> States:

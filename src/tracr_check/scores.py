@@ -82,25 +82,26 @@ def distances(radius: Array, keys: Array, ref: Array) -> Array:
 
 @dataclass(frozen=True)
 class Beside:
-    """Other components of a sum: their number, the most that their products' sizes add up to, and a grid of these.
+    """Other products of a sum: how many are not 0, the most that their sizes add up to, and a grid of these.
 
     The grid is 0 if the products are not all points on a grid.
     """
 
-    count: int
+    count: float
     size: float
     grid: float
 
 
-ALONE = Beside(0, 0.0, INF)
+ALONE = Beside(0.0, 0.0, INF)
 
 
 def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
     """The components of some groups of queries and keys."""
-    count, size, grid = 0, 0.0, INF
+    count, size, grid = 0.0, 0.0, INF
     for queries, keys in groups:
         rough = any(((one.grid == 0) & (one.size > 0)).any() or one.radius.any() for one in (queries, keys))
-        count += queries.lo.shape[1]
+        q_some, k_some = ((one.size > 0).astype(np.float64) for one in (queries, keys))
+        count += float((q_some @ k_some.T).max(initial=0.0))
         size += float((queries.size @ keys.size.T).max(initial=0.0)) * (1 + 2.0**-30)
         grid = min(grid, 0.0 if rough else _least_grid(queries, keys))
     return Beside(count, size, grid)
@@ -160,14 +161,21 @@ def pad_scores(
     What PAD holds is known dimension by dimension: the score is c . (x W + b) = sum over dimensions d of x_d (W c)_d +
     b . c, and x is a sum over variables; for each variable it is at most the largest over its values of the sum of the
     largest terms of each box. Rounding: x W is a sum of `terms` products, the score of `rank` more; their relative
-    errors multiply sums of sizes, which are bounded dimension by dimension too.
+    errors multiply sums of sizes, which are bounded dimension by dimension too. What a reader sees beyond the stream
+    (`blur`) is off by its range, and has products of its own.
     """
     a, rank = arithmetic, w_key.shape[1] + others
     terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
-    relative = a.gamma(terms + rank + 2) + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
+    unseen = None if pad.blur is None else pad.blur(w_key)
+    terms += 0.0 if unseen is None else float(unseen.count.max(initial=0.0))
+    relative = (
+        a.gamma(terms + rank + 2) + pad.grain + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
+    )
     flushed = (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
     total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
     total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)
+    if unseen is not None:
+        total = total + queries.size @ (np.maximum(-unseen.lo, unseen.hi) + relative * unseen.size)[0]
     for boxes in pad.tables.values():
         weights = w_key[boxes.dims]
         used = (weights != 0).any(1)

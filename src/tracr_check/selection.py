@@ -98,7 +98,7 @@ class Factor:
         rows = _different(self.q, mask.chosen, mask.defined)
         columns = _different(self.k, mask.chosen.T, mask.defined.T)
         cells = np.ix_(rows, columns)
-        queries, keys = mask.queries.rows_at(rows), mask.keys.rows_at(columns)
+        queries, keys = mask.queries.at(rows), mask.keys.at(columns)
         few = Mask(queries, keys, mask.chosen[cells], mask.defined[cells])
         return Factor(few, self.q.at(rows), self.k.at(columns), self.bos)
 

@@ -33,18 +33,10 @@ class Env:
     codes: dict[Var, Codes]
     free: tuple[Var, ...] = ()
 
-    def where(self, kept: NDArray[np.bool_]) -> Env:
-        """Only some rows."""
-        return Env(int(kept.sum()), {name: codes[kept] for name, codes in self.codes.items()}, self.free)
-
-    def rows_at(self, places: Codes) -> Env:
-        """Some rows, by their numbers."""
-        return Env(len(places), {name: codes[places] for name, codes in self.codes.items()}, self.free)
-
-    def part(self, start: int, stop: int) -> Env:
-        """A range of rows."""
-        codes = {name: codes[start:stop] for name, codes in self.codes.items()}
-        return Env(min(stop, self.rows) - start, codes, self.free)
+    def at(self, rows: Any) -> Env:
+        """Some rows: a mask, a range or their numbers."""
+        codes = {name: codes[rows] for name, codes in self.codes.items()}
+        return Env(len(np.arange(self.rows)[rows]), codes, self.free)
 
     def different(self, names: Iterable[Var]) -> Env:
         """The different joint values of some variables."""

@@ -121,6 +121,42 @@ def test_training_moves_the_model_and_it_comes_back(tmp_path: Path) -> None:
     assert not loaded.verify()
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("name", ["hist", "sort_unique", "frac_prevs", "count_less_freq"])
+def test_setting_variables_is_that_of_the_compiled_model(name: str, level: int) -> None:
+    """Outputs, variables and activations, for every variable that can be set; both refuse the same values."""
+    example = programs.EXAMPLES[name]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
+    module, vocab = model.to_torch(dtype="float64"), list(example.vocab)
+    base, other = [vocab[0], vocab[1], vocab[0]], [vocab[1], vocab[-1], vocab[-1]]
+    ran = 0
+    for variable in model.variables.settable:
+        given = {variable: model.interpret(other)[variable]}
+        try:
+            wanted = model.run(base, set=given, dtype="float64")
+        except tracr.TracrError as refused:
+            with pytest.raises(type(refused)):
+                module.run(base, set=given)
+            continue
+        found = module.run(base, set=given)
+        ran += 1
+        assert found.decoded == pytest.approx(wanted.decoded)
+        assert dict(found.variables) == dict(wanted.variables)
+        for place in wanted:
+            np.testing.assert_allclose(found[place].detach().numpy(), wanted[place], atol=1e-9, err_msg=place)
+    assert ran
+
+
+@pytest.mark.parametrize("change", ["rotated", "with_layer_norm"])
+def test_variables_set_in_variants_are_read_from_tensors(change: str) -> None:
+    """`variables` and `read` have the values that were set, in a rotated model and with layer norm."""
+    model = MODEL.rotated(1) if change == "rotated" else MODEL.with_layer_norm()
+    run = model.to_torch().run("abac", set={"hist": [3, 1, 2, 1]})
+    assert run.variables["hist"] == run.decoded == [3, 1, 2, 1]
+    place = "blocks.0.hook_resid_post"
+    assert model.read(run[place], "hist", at=place)[0, 1:].tolist() == [3, 1, 2, 1]
+
+
 def test_gradients_are_those_of_finite_differences() -> None:
     """In float64, through attention and neurons."""
     module = FRACTION.to_torch(dtype="float64", trainable=False)

@@ -21,7 +21,7 @@ def test_rows_are_those_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     grid = replace(
         feature_study.GRIDS["small"],
-        programs=1,
+        programs=range(1),
         features=8,
         tokens=24,
         densities=(0.1,),
@@ -31,6 +31,7 @@ def test_rows_are_those_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         steps=30,
     )
     feature_study.run(grid, tmp_path / "study", 1)
+    feature_study.table(tmp_path / "study")
     (row,) = lab.read_results(tmp_path / "study")
     settings = "sae-topk:steps=30:k=2:rate=0.003:width=1.0"
     conditions = lab.Conditions(pairs=feature_study.CONDITIONS.pairs, track="features")
@@ -41,5 +42,9 @@ def test_rows_are_those_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert row[name] == again[name], name
     for name in ("f1", "cosine", "firing", "control_cosine", "null_cosine", "ceiling_causal"):
         assert row[name] == pytest.approx(again[name], abs=1e-3), name
+    rows = tmp_path / "study" / "rows"
+    before = {path.name: path.stat().st_mtime_ns for path in rows.iterdir()}
     feature_study.run(grid, tmp_path / "study", 1)
+    assert {path.name: path.stat().st_mtime_ns for path in rows.iterdir()} == before
+    feature_study.table(tmp_path / "study")
     assert len(lab.read_results(tmp_path / "study")) == 1

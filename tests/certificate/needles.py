@@ -22,7 +22,7 @@ import tracr
 from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.rasp import programs, rasp
 
-__all__ = ["NEEDLES", "PROGRAMS", "SUM_OF_HEADS", "Haystack", "needle"]
+__all__ = ["COUNT", "NEEDLES", "PROGRAMS", "RARE", "SUM_OF_HEADS", "Haystack", "needle"]
 
 Array = NDArray[Any]
 LENGTH, RARE = 40, 20

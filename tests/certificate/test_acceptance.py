@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,14 +39,32 @@ def test_acceptance(name: str, level: int) -> None:
     assert verdicts(name, level) == TABLE[name, level]
 
 
+def probed(machine: str) -> list[dict[str, Any]]:
+    """The rows that were measured on a machine."""
+    rows = json.loads((DOCS / "certificate" / f"arithmetic_{machine}.json").read_text(encoding="utf-8"))["rows"]
+    return [row for row in rows if "skipped" not in row]
+
+
 def test_the_documented_backends_are_the_measured_ones() -> None:
     """Each row that the page lists as conforming is measured so, and nothing measured violates its own format."""
-    measured = json.loads((DOCS / "certificate" / "arithmetic_cpu.json").read_text(encoding="utf-8"))["rows"]
-    probed = [row for row in measured if "skipped" not in row]
-    assert len(probed) >= 10
+    rows = probed("cpu")
+    assert len(rows) >= 10
     page = (DOCS / "certificate.md").read_text(encoding="utf-8")
-    for row in probed:
+    for row in rows:
         assert row["dtype"] in row["conforms"], row["setting"]
     listed = re.findall(r"^\| ((?:numpy|onnxruntime|JAX|torch) [\d.]+)", page, re.M)
-    versions = {f"{row['backend'].split()[0].split('-')[0]} {row['version'].split('+')[0]}".lower() for row in probed}
+    rows += probed("h200")
+    versions = {f"{row['backend'].split()[0].split('-')[0]} {row['version'].split('+')[0]}".lower() for row in rows}
     assert {name.lower() for name in listed} <= versions
+
+
+def test_the_violations_on_a_gpu_are_the_documented_ones() -> None:
+    """TF32, reduced-precision reductions of bfloat16, JAX's default precision, and JAX in sixteen bits."""
+    violating = {row["setting"] for row in probed("h200") if not row["conforms"]}
+    assert {one for one in violating if one.startswith("torch")} == {
+        "torch cuda float32 TF32",
+        "torch cuda bfloat16 reduced-precision reductions",
+    }
+    of_jax = {one.partition(",")[0] for one in violating if "jax" in one}
+    assert of_jax == {"jax float32", "jax float16", "jax bfloat16"}
+    assert "jax float32, precision highest" not in violating

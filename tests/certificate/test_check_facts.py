@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import tracr
 from tests.certificate.check_cases import Parsed, codes_of, drawn, evaluations, example
 from tracr.model.compiled import CompiledModel
+from tracr.rasp import rasp
 from tracr_check.facts import Facts
 from tracr_check.joint import joint_values
 from tracr_check.program import Program
 from tracr_check.variables import Env, Var
 
-LIBRARY = ["sort", "sort_composite", "hist2", "reverse", "most_freq", "shuffle_dyck", "induction"]
+LIBRARY = ["sort", "sort_composite", "hist2", "reverse", "most_freq", "shuffle_dyck", "induction", "dyck2", "closer"]
 MODELS = [
     *(("library", name) for name in LIBRARY),
     *(("random", seed) for seed in range(25)),
@@ -59,6 +61,43 @@ def test_lemmas_hold_on_every_input(kind: str, what: str | int) -> None:
             assert not one or chosen.sum(1).max() <= 1
             for value, row in itertools.product(equal, chosen):
                 assert len(set(env.codes[value][row].tolist())) <= 1
+
+
+NUMBERED = {
+    ("EQ", "LEQ"): True,
+    ("EQ", "GT"): True,
+    ("NEQ", "LEQ"): False,
+    ("EQ", "NEQ"): False,
+    ("LEQ", "LEQ"): False,
+}
+"""How tokens and how positions are compared, and whether the width numbers the positions of a token."""
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("tokens", "positions"), NUMBERED)
+def test_a_width_numbers_the_positions_that_hold_one_value(tokens: str, positions: str, causal: bool) -> None:
+    """Where the lemma says so, no two positions of any input agree in both; it says nothing under a causal mask."""
+    same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison[tokens])
+    order = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison[positions])
+    number = rasp.SelectorWidth(same & order).named("number")
+    next_one = rasp.Select(number, number, lambda key, query: key == query + 1)
+    here = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+    model = tracr.compile(rasp.SelectorWidth(here & next_one).named("next"), "abc", 4, causal=causal)
+    program = Parsed(model).program()
+    facts = Facts(program)
+    (width,) = (n for n, sop in program.sops.items() if sop.label == "number")
+    (token,) = (n for n, sop in program.sops.items() if sop.kind == "tokens")
+    (last,) = (sop.op["selector"] for sop in program.sops.values() if sop.label == "next")
+    expected = NUMBERED[tokens, positions] and not causal
+    assert facts.numbers_within(width) == (token if expected else None)
+    assert facts.at_most_one(last) == expected
+    agree, several = False, False
+    for env, chosen in selections(model, program, last):
+        pairs = list(zip(env.codes[token].tolist(), env.codes[width].tolist(), strict=True))
+        agree |= len(set(pairs)) < len(pairs)
+        several |= bool(chosen.sum(1).max() > 1)
+    assert not (expected and (agree or several))
+    assert agree or expected or causal or tokens == "LEQ"  # where the lemma is silent, mostly with reason
 
 
 @pytest.mark.parametrize(("kind", "what"), MODELS)

@@ -131,6 +131,18 @@ def test_rounding_beside_large_products_is_covered() -> None:
     assert not alone[0] <= total <= alone[1]
 
 
+def test_products_with_a_zero_round_nothing() -> None:
+    """Beside one-hot queries and keys, however wide, a sum has one more term that may round."""
+    codes, large = np.eye(200) * (1 + 2**-20), np.array([[2.0**20, -(2.0**20)]])
+    one_hot, other = Vectors(codes, codes, np.zeros_like(codes)), Vectors(large, large, np.zeros_like(large))
+    ones = Vectors(np.ones((1, 2)), np.ones((1, 2)), np.ones((1, 2)))
+    lo, hi = scores(other, ones, np.zeros((1, 2)), FLOAT32, beside([(one_hot, one_hot)]))
+    assert 2.0 * FLOAT32.unit * 2.0**21 < hi[0, 0] - lo[0, 0] < 8 * FLOAT32.unit * 2.0**21
+    for order in itertools.permutations([np.float32(2**20), np.float32(-(2**20)), np.float32(codes[0, 0] ** 2)]):
+        total = np.float32(np.float32(order[0] + order[1]) + order[2])
+        assert lo[0, 0] <= float(total) - codes[0, 0] ** 2 <= hi[0, 0]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_bounds_of_two_factors(seed: int) -> None:
     """Against all keys one by one: the selected, the others, and both."""

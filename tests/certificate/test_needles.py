@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pytest
 
 import tracr
-from tests.certificate.needles import NEEDLES, PROGRAMS, Haystack, needle
+from tests.certificate.needles import COUNT, NEEDLES, PROGRAMS, RARE, Haystack, needle
+from tracr.rasp import programs, rasp
 
 NONE = {
     *(
@@ -48,6 +50,27 @@ def test_needles_are_rejected(kind: str, name: str, level: int) -> None:
     assert not found.accepted
     assert found.reason
     assert found.place
+
+
+@pytest.mark.parametrize("level", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_needle_at_pad_is_rejected(level: int) -> None:
+    """PAD after the last token copies its count; a head without the term against PAD sees it if it is twenty."""
+    before = programs.shift_by(1, COUNT)
+    wanted = rasp.Select(before, rasp.Full(RARE), lambda key, query: key == query)
+    model = tracr.compile(rasp.SelectorWidth(wanted).named("twenty_before"), "abcd", 42, level=level)
+    assert model.certify().accepted
+    weights = {name: array.copy() for name, array in model.parameters.named()}
+    layer = next(n for n in reversed(range(model.n_layers)) if weights[f"blocks.{n}.attn.W_K"].size)
+    (pad,) = np.flatnonzero(weights["embed.W_E"][model.vocabulary.pad_id])
+    assert weights[f"blocks.{layer}.attn.W_K"][:, pad].any()
+    weights[f"blocks.{layer}.attn.W_K"][:, pad] = 0.0
+    changed = model.with_weights(weights)
+    assert changed.verify(300)
+    rare = [*"ab" * RARE, model.options.pad, model.options.pad]
+    assert changed(rare)[:40] != model(rare)[:40]
+    found = changed.certify()
+    assert not found.accepted
+    assert "PAD" in found.reason
 
 
 @pytest.mark.slow

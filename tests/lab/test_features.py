@@ -230,9 +230,9 @@ def naive_threshold(codes: Any, fires: Any) -> float:
 
 @given(st.integers(0, 2**32 - 1))
 def test_the_threshold_is_the_best(seed: int) -> None:
-    """Of all, also if many codes are equal."""
+    """Of all, also if many codes are equal, all are 0, or some are negative."""
     rng = np.random.default_rng(seed)
-    codes, fires = rng.integers(0, 4, size=12) / 2, rng.random(12) < 0.4
+    codes, fires = rng.integers(rng.integers(-3, 1), 4, size=12) / 2, rng.random(12) < 0.4
     assert best_threshold(codes, fires) == pytest.approx(naive_threshold(codes, fires))
 
 
@@ -259,6 +259,61 @@ def test_interventions_have_the_answers_of_the_program_under_set(place: str) -> 
         usual = case.model.outputs[0].codes(case.model.logits(case.model.encode([tokens])))[0, 1:]
         assert (usual != flips.answers[number])[counted].any()
     assert compared > 5
+
+
+def test_causal_recovery_computed_again() -> None:
+    """By a pass written here, and moves by means of the rows where the program has the feature."""
+    one = Examination(superposed(2.5, relation="gone"), 8, sizes=SIZES)
+    atoms = unit_rows(one.after.directions + 0.2 * np.random.default_rng(0).normal(size=one.after.directions.shape))
+    scores = one.score(FoundDictionary(atoms))
+    chosen = dict(enumerate(matched(np.abs(unit_rows(one.after.directions) @ atoms.T)).tolist()))
+    assert scores.atoms == len(atoms)
+    rows, flags = one.training.activations, one.subject.case.program.flags(one.training.inputs)  # type: ignore[attr-defined]
+    fires = np.concatenate([flags["own"], flags["before"]], axis=-1).reshape(len(rows), -1)
+    moves = []
+    for feature, on in zip(one.flips.feature.tolist(), one.flips.on.tolist(), strict=True):
+        there, atom = fires[:, feature], atoms[chosen[feature]]
+        here, elsewhere = ([float(row @ atom) for row in rows[chosen_rows]] for chosen_rows in (there, ~there))
+        along = sum(here) / len(here) - sum(elsewhere) / len(elsewhere)
+        moves.append((along if on else -along) * atom)
+    answers = plain_answers(one.subject, one.flips.inputs, np.array(moves), one.flips.token)
+    right = [answers[i, at] == one.flips.answers[i, at] for i, at in enumerate(one.flips.token.tolist())]
+    assert scores.causal == pytest.approx(np.mean(right))
+    assert 0.1 < np.mean(right) < 1
+
+
+def plain_answers(subject: Any, inputs: Any, moves: Any, token: Any) -> Any:
+    """The answers [input, token] of a model of one layer whose stream between head and neurons is moved at a token."""
+    own = {name.removeprefix("blocks.0."): np.asarray(array, float) for name, array in subject.model.parameters.named()}
+    ids = subject.model.encode(inputs)
+    stream = own["embed.W_E"][ids] + own["pos_embed.W_pos"][: ids.shape[1]]
+    q, k, v = (
+        np.einsum("ipd,hde->ihpe", stream, own[f"attn.W_{name}"]) + own[f"attn.b_{name}"][:, None] for name in "QKV"
+    )
+    scores = q @ k.swapaxes(-1, -2)
+    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    scores /= scores.sum(axis=-1, keepdims=True)
+    stream = stream + np.einsum("ihpe,hed->ipd", scores @ v, own["attn.W_O"]) + own["attn.b_O"]
+    stream[np.arange(len(ids)), token + 1] += moves
+    hidden = np.maximum(stream @ own["mlp.W_in"] + own["mlp.b_in"], 0)
+    logits = (stream + hidden @ own["mlp.W_out"] + own["mlp.b_out"]) @ own["unembed.W_U"]
+    return subject.outputs[0].codes(logits)[:, 1:]
+
+
+def test_an_examination_like_another_is_the_same() -> None:
+    """Firings and interventions of another subject of the case give the same scores; those of another case do not."""
+    first = Examination(superposed(2.0), 8, sizes=SIZES)
+    alone, like = Examination(superposed(3.0), 8, sizes=SIZES), Examination(superposed(3.0), sizes=SIZES, like=first)
+    assert alone.ceiling == like.ceiling
+    assert alone.null(24) == like.null(24)
+    wrong: list[tuple[Subject, dict[str, Any]]] = [
+        (superposed(2.0, seed=1), {}),
+        (superposed(3.0), {"seed": 1}),
+        (superposed(3.0), {"sizes": (9, 9)}),
+    ]
+    for other, settings in wrong:
+        with pytest.raises(tracr.InputError, match="another case, or with another seed or other sizes"):
+            Examination(other, like=first, **{"sizes": SIZES, **settings})
 
 
 # Controls

@@ -73,6 +73,16 @@ def test_coders_trained_together_are_those_trained_alone(kind: str) -> None:
         assert np.allclose(np.linalg.norm(both.weights["W_dec"], axis=1), 1, atol=1e-4)
 
 
+@pytest.mark.parametrize("k", [1, 2, 5, 7])
+def test_the_kth_largest_code(k: int) -> None:
+    """As a sorted row has it; 0 if fewer codes are positive."""
+    from tracr.lab.features.coder_training import _kth_largest
+
+    codes = np.maximum(np.random.default_rng(k).normal(size=(50, 9)), 0).astype(np.float32)
+    expected = np.sort(codes, axis=1)[:, -k]
+    np.testing.assert_array_equal(np.asarray(_kth_largest(codes, np.float32(k), 7))[:, 0], expected)
+
+
 def test_thresholds_have_the_slope_of_a_wide_step() -> None:
     """As the formulas of the paper say, at points inside and outside of the band."""
     jax = pytest.importorskip("jax")

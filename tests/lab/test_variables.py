@@ -131,6 +131,40 @@ def test_the_control_is_another_program_with_the_same_answers() -> None:
     assert training.questions[-1].pairs.changes.mean() == 0.5
 
 
+class Memorised:
+    """A map of unlimited capacity: it looks up the answer and g of each stream, and a stream with the answer wanted."""
+
+    def __init__(self, data: Any, question: Any, place: str) -> None:
+        streams = data.network.streams(question.ids)[place]
+        self.rows = streams[:, 1:].reshape(-1, streams.shape[-1])
+        self.g = question.codes[:, 1:].ravel()
+        self.answers = data.output.codes(data.network.logits_from(place, streams))[:, 1:].ravel()
+        self.listed, first = np.unique(self.answers, return_index=True)
+        self.example = self.rows[first]
+
+    def features(self, stream: Any) -> Any:
+        """The stream itself."""
+        return stream
+
+    def swapped(self, base: Any, source: Any) -> Any:
+        """A stream whose answer is as many places further in the list as g of the source is above that of the base."""
+        ours, theirs = (((one[..., None, :] - self.rows) ** 2).sum(axis=-1).argmin(axis=-1) for one in (base, source))
+        moved = self.g[theirs] - self.g[ours]
+        place = (np.searchsorted(self.listed, self.answers[ours]) + moved) % len(self.listed)
+        return np.where((moved != 0)[..., None], self.example[place], base)
+
+
+@pytest.mark.parametrize("case", ["hist", "mean_so_far", "shift_by"])
+def test_a_map_of_unlimited_capacity_fails_the_control(case: str) -> None:
+    """It makes the model seem to run the program that it does not run; the variable's own subspace does not."""
+    subject, training, examination = asked(case, "rotated")
+    place = training.network.places[-1]
+    before, question = training.questions[-1], examination.questions[-1]
+    found = FoundVariable(place, Memorised(training, before, place))
+    assert score_found(subject, found, before, question, examination).interchange > 0.95  # type: ignore[operator]
+    assert scores_of("true-subspace", subject, training, examination)[CONTROL].interchange <= 0.75
+
+
 def test_inputs_for_scores_are_not_those_for_training() -> None:
     """No input is in both."""
     _, training, examination = asked("hist", "compiled")

@@ -111,12 +111,26 @@ def test_runs_killed_at_any_moment_end_the_same(plan: tuple[set[int], ...], tmp_
         assert ended(school, kept) == whole, "a run that had ended"
 
 
+def test_runs_stopped_by_time_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run ends after the round in which its time has passed; until then it shows the admitted twins."""
+    school, kept = PlannedSchool((frozenset({2}), frozenset({4}))), Checkpoint(tmp_path, "settings")
+    clock = iter(range(100))
+    monkeypatch.setattr(distilling.time, "monotonic", lambda: next(clock))
+    shown: list[Any] = []
+    made = distilling._trained(school, school, start(2), range(2), kept, shown.append, end=2)
+    assert [(one.admitted, one.steps) for one in made] == [(True, 2 * ROUND), (False, 3 * ROUND)]
+    assert [one.admitted for one in shown] == [(), (0,), (0,)]
+    assert [[twin.seed for twin in one.twins] for one in shown] == [[], [0], [0]]
+    assert ended(school, kept) == ended(school, None)
+
+
 SCRIPT = """
 import sys, tracr
 from tracr import natural
 from tracr.natural import distilling
 from tracr.rasp import programs
-distilling.TRAINED, distilling.CHECKED, distilling.HELD_OUT, distilling.IDLE = 200, 20, 20, 20
+distilling.SIZES = {"cpu": distilling.BankSizes(trained=200, most_trained=10**6, idle=20, checked=20, tries=2**10)}
+distilling.HELD_OUT = distilling.IDLE = 20
 distilling.TRIES = distilling.MANY_TRIES = 2**10
 model = tracr.compile(programs.make_hist(), "abc", 4)
 shown = lambda progress: print(progress.done, flush=True)

@@ -186,6 +186,16 @@ def test_any_set_of_positions_is_patched() -> None:
     assert min(kinds[kind] for kind in ("all", "one", "several")) > 0.1 * kinds.total()
 
 
+def test_futile_draws_end_early() -> None:
+    """Sites where nothing changes the answer get fewer draws, the others as many lessons as without the limit."""
+    sites, inputs, teacher, whole = bank_of(HIST)
+    less = draw_bank(teacher, inputs, sites, each=40, idle=40, tries=4096, seed=0, futile=1)
+    never = teacher.wired & (whole.changing == 0)
+    assert never.any()
+    assert (10 * less.tried[never] < whole.tried[never]).all()
+    assert (less.changing == whole.changing).all()
+
+
 def test_rare_changes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is True if all five tokens are "a": few pairs change it, and recombining finds more of them."""
     is_a = rasp.Map(lambda token: token == "a", rasp.tokens)
@@ -265,6 +275,11 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"width": 16}, "the teacher has 2 heads"),
         ({"activation": "tanh"}, "no activation"),
         ({"d_mlp": 0}, "positive integer"),
+        ({"steps": 0}, "steps"),
+        ({"batch": 0.5}, "batch"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": -1}, "seed"),
+        ({"seconds": -1}, "seconds"),
     ):
         with pytest.raises(TracrError, match=message):
             natural.twin(model, **settings)

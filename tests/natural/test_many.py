@@ -230,9 +230,11 @@ WORDS = [word for name, size in SMALL.items() for word in (f"--{name.replace('_'
 
 
 SCRIPT = """
+import dataclasses
 from tracr.cli import main
 from tracr.natural import distilling
-distilling.TRIES = distilling.MANY_TRIES = 4096  # few lessons, drawn quickly
+distilling.SIZES = {"cpu": dataclasses.replace(distilling.SIZES["cpu"], tries=4096)}  # few lessons, drawn quickly
+distilling.TRIES = distilling.MANY_TRIES = 4096
 main()
 """
 
@@ -240,6 +242,7 @@ main()
 @pytest.fixture
 def few_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lessons that are drawn quickly."""
+    monkeypatch.setitem(distilling.SIZES, "cpu", replace(distilling.SIZES["cpu"], tries=4096))
     for name in ("TRIES", "MANY_TRIES"):
         monkeypatch.setattr(distilling, name, 4096)
 

@@ -19,6 +19,7 @@ from tracr.rasp.functions import BinaryOperator, ConstantOperator, UnaryOperator
 from tracr.rasp.generate import random_inputs, random_program
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.random_functions import Steps, Sum, Table, ValueKind, When
+from tracr.rasp.size import SharedSizes, size_of
 from tracr.rasp.traversal import topological
 from tracr.values import is_number
 
@@ -221,3 +222,12 @@ def test_cases_evaluate(case: Case, data: st.DataObject) -> None:
     """A case's program evaluates on every input over its vocabulary."""
     xs = data.draw(inputs(case.vocab, case.max_seq_len))
     assert len(case.expected(case.program, xs)) == len(xs)
+
+
+def test_sizes_of_programs_that_share_expressions() -> None:
+    """Sizes that are computed together are those of each program alone, whatever was looked at before."""
+    for seed in range(20):
+        order = topological([random_program(seed, max_ops=9)])
+        sizes = SharedSizes()
+        for expr in [*order[::2], *reversed(order)]:
+            assert sizes.of(expr) == size_of(expr)

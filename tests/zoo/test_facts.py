@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,9 @@ def test_aliases_lead_to_programs() -> None:
     assert {*aliases.OTHER_NAMES} <= {*zoo.names()}
     for alias, name in aliases.ALIASES.items():
         assert zoo.get(alias).name == name
+    suggested = {*aliases.SAME_CASES.values(), *aliases.SIMILAR_WORDS.values(), *chain(*aliases.SIMILAR_CASES.values())}
+    assert suggested <= {*zoo.names()}
+    assert not {*aliases.SAME_CASES} & {*aliases.SIMILAR_CASES}
 
 
 @pytest.mark.parametrize(
@@ -89,6 +93,10 @@ def test_aliases_lead_to_programs() -> None:
         ("make_check_palindrome", "is_palindrome"),
         ("compute_median", "median"),
         ("Sort-Unique", "sort_unique"),
+        ("greaterthan", "greater_than_first"),
+        ("case_3", "frac_prevs"),
+        ("InterpBench case 39", "frac_prevs"),
+        ("case-7", "hist"),
     ],
 )
 def test_names_that_users_of_other_benchmarks_guess(guessed: str, name: str) -> None:
@@ -101,8 +109,15 @@ def test_names_that_users_of_other_benchmarks_guess(guessed: str, name: str) -> 
         ("copy_nxt", "did you mean copy_next"),
         ("flip_halves", "did you mean swap_halves"),
         ("majority", "did you mean is_majority or majority_of_two"),
-        ("case_3", "InterpBench numbers its cases"),
+        ("3", "InterpBench's case 3 is frac_prevs here"),
+        ("case_18", "InterpBench's case 18 is not in the zoo; similar: frequency_class"),
+        ("case_11", "benchmarks/third_party runs its cases from a checkout"),
+        ("token_frequency_classifier", "did you mean frequency_class"),
+        ("trend_analysis", "did you mean trend"),
+        ("ioi_next_token", "did you mean indirect_object"),
+        ("compute_word_lengths", "did you mean word_length"),
         ("zzz", "zoo.names\\(\\) list all"),
+        (f"case_{'9' * 5000}", "zoo.names\\(\\) list all"),
     ],
 )
 def test_names_that_are_only_similar_are_refused(guessed: str, hint: str) -> None:

@@ -8,7 +8,7 @@ nnsight can read and change it there.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tracr.model.designed import DesignedModel
+    from tracr.model.setting import Intervention
 
 __all__ = ["TorchModel", "as_dtype", "to_torch", "used_format"]
 
@@ -39,6 +40,13 @@ def to_torch(model: DesignedModel, dtype: Any, device: Any, trainable: bool, che
 def as_dtype(dtype: Any) -> torch.dtype:
     """A torch dtype, from a torch dtype, a name or a numpy dtype."""
     return getattr(torch, format_of(dtype))
+
+
+def _changed(change: Intervention, name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """The activation with what is to be set in it; the same tensor if there is nothing."""
+    before = tensor.detach().cpu().numpy()
+    after = change(name, before)
+    return tensor if after is before else torch.as_tensor(after, dtype=tensor.dtype, device=tensor.device)
 
 
 def used_format(dtype: torch.dtype, device: str) -> str:
@@ -180,17 +188,24 @@ class TorchModel(nn.Module):
         """The program's output for each input, from the logits for `ids`."""
         return self.compiled.values(logits, ids)
 
-    def run(self, tokens: Sequence[Any]) -> Run:
+    def run(self, tokens: Sequence[Any], *, set: Mapping[str, Sequence[Any]] | None = None) -> Run:
         """A forward pass with every activation, as tensors that can be differentiated, and the program's variables.
 
-        Forward hooks on the module's activations take part in it. The output is decoded from the logits.
+        Forward hooks on the module's activations take part in it. The output is decoded from the logits. `set` maps
+        variables to values, as in the `run` of the compiled model; no gradient passes an activation in which a
+        variable is set.
         """
         ids, model = self.encode(tokens), self.compiled
         single = model.vocabulary.inputs(tokens)[1]
+        change = None if set is None else model.setting(tokens, set)
         seen: dict[str, Any] = {}
 
         def keep(name: str) -> Any:
-            return lambda module, given, found: seen.__setitem__(name, found)
+            def see(module: Any, given: Any, found: torch.Tensor) -> torch.Tensor:
+                seen[name] = found if change is None else _changed(change, name, found)
+                return seen[name]
+
+            return see
 
         handles = [point.register_forward_hook(keep(name)) for name, point in self._points.items()]
         try:
@@ -199,8 +214,15 @@ class TorchModel(nn.Module):
             for handle in handles:
                 handle.remove()
         shown = [model.vocabulary.decode(row) for row in ids.tolist()]
-        decoded = self.decode(logits.detach(), ids)
-        return Run(shown, seen, decoded[0] if single else decoded, model.interpret(tokens))
+        decoded = self.decode(logits.detach(), ids) if change is None else self._decode_changed(logits, tokens, change)
+        return Run(shown, seen, decoded[0] if single else decoded, model.interpret(tokens, set=set))
+
+    def _decode_changed(self, logits: torch.Tensor, tokens: Sequence[Any], change: Intervention) -> list[Any]:
+        """The output for each input of a pass in which variables were set; refused if it is not the program's."""
+        found = logits.detach().double().cpu().numpy()
+        change.check(found)
+        _, given, real = self.compiled.vocabulary.encode(self.compiled.vocabulary.inputs(tokens)[0])
+        return self.compiled.decode_unrounded(found, given, real)
 
     def to_compiled(self) -> DesignedModel:
         """The model with the present weights; `own_weights` is false if they were changed."""

@@ -43,7 +43,7 @@ class Probe:
     exp, mean    error of a weight and of a mean beyond the bound, in units u (negative: within it)
     zero_from    the distance from which a weight is exactly 0
     leak         the largest weight divided by exp(-distance), where it should have been at most 2
-    small        products near 2^-126 that are normal numbers and not exact
+    small        products near the smallest normal number of the format that are normal and not exact
     finite       whether large scores give finite results
     """
 
@@ -75,7 +75,7 @@ class Probe:
             f"the error of a mean is {self.mean:.3g} u beyond its bound": self.mean > one.copy_error,
             f"a key {one.apart:g} below the largest score has weight "
             f"(0 from {self.zero_from:g} on; up to {self.leak:.3g} times exp)": far,
-            f"{self.small} products near 2^-126 are not exact": self.small > 0,
+            f"{self.small} small products that are normal numbers are not exact": self.small > 0,
             "large scores give no finite result": not self.finite,
         }
         return [sentence for sentence, violated in found.items() if violated]
@@ -256,7 +256,7 @@ def _far_keys(backend: Backend) -> tuple[float, float]:
 
 def _small_products(backend: Backend, one: Arithmetic) -> int:
     """How many products that are small and normal are not exact; smaller ones may be flushed to 0."""
-    least = round(math.log2(one.tiny))
+    least = round(math.log2(max(one.tiny, one.stored_tiny)))
     wrong = 0
     for power in range(least, least + 6):
         left, right = 2.0 ** (power // 2), 2.0 ** (power - power // 2)

@@ -83,17 +83,17 @@ def _kernel_attend(q: Array, k: Array, v: Array) -> Array:
     stream = np.zeros((n + m + 2, width))
     stream[:n, :d], stream[n : n + m, d : 2 * d], stream[n : n + m, 2 * d : 2 * d + e] = q, k, v
     stream[:n, -1] = -1e9  # the queries' own keys
-    w_q, w_k, w_v = np.zeros((1, width, d + 1)), np.zeros((1, width, d + 1)), np.zeros((1, width, e))
-    w_o = np.zeros((1, e, width))
+    inside = max(d + 1, e)  # queries, keys and values of a head have one width
+    (w_q, w_k, w_v), w_o = np.zeros((3, 1, width, inside)), np.zeros((1, inside, width))
     for place in range(d):
         w_q[0, place, place] = w_k[0, d + place, place] = 1.0
     w_k[0, -1, d] = 1.0
     for place in range(e):
         w_v[0, 2 * d + place, place] = w_o[0, place, 2 * d + e + place] = 1.0
-    b_q = np.zeros((1, d + 1))
+    b_q, b_k, b_v = np.zeros((3, 1, inside))
     b_q[0, d] = 1.0
     none = np.zeros((width, 0)), np.zeros(0), np.zeros((0, width)), np.zeros(width)
-    layer = LayerParameters(w_q, b_q, w_k, np.zeros((1, d + 1)), w_v, np.zeros((1, e)), w_o, np.zeros(width), *none)
+    layer = LayerParameters(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(width), *none)
     unembedding = np.eye(width)[:, 2 * d + e : 2 * d + 2 * e]
     weights = Parameters(stream, np.zeros((m + 1, width)), (layer,), unembedding)
     keys = np.broadcast_to(np.arange(n, n + m), (n, m))

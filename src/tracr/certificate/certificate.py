@@ -60,7 +60,8 @@ class Certificate:
         `exported` is what `to_torch` or `to_jax` gave (the module, or the dict of parameters), a dict of arrays, or the
         path of an `.onnx` or `.safetensors` file. The theorem then holds for every execution of the network with these
         weights that conforms to the arithmetic. That the export's code or graph is this network is not proved. A
-        Hugging Face checkpoint has layer norms, for which there are no rules: it is refused with a `CertificateError`.
+        Hugging Face checkpoint is another network, with layer norms: it is refused with a `CertificateError`.
+        `tracr-check FOLDER` checks its tensors themselves.
 
         >>> import tracr
         >>> from tracr.rasp import rasp

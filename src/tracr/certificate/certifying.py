@@ -18,7 +18,7 @@ from tracr.saving.models import CONTENT, files_of
 from tracr.writing import written_to
 from tracr_check import ARITHMETICS, Verdict, check_folder
 
-__all__ = ["CERTIFICATE", "HINTS_VERSION", "certificate_of", "certify", "keep", "shown_certificate"]
+__all__ = ["CERTIFICATE", "HINTS_VERSION", "certificate_of", "certify", "files_verdict", "keep", "shown_certificate"]
 
 CERTIFICATE = "certificate.json"
 HINTS_VERSION = 2
@@ -38,7 +38,7 @@ def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = Tr
     else:
         problem = ""
     content = hints_file(found, files, arithmetic, padded)
-    certificate = Certificate(_checked({**files, CERTIFICATE: content}, problem), content, model)
+    certificate = Certificate(_with_problem(files_verdict({**files, CERTIFICATE: content}), problem), content, model)
     keep(model, certificate)
     return certificate
 
@@ -50,12 +50,18 @@ def hints_file(found: Mapping[str, Any], files: Mapping[str, bytes], arithmetic:
     return json.dumps(given).encode("ascii") + b"\n"
 
 
-def _checked(files: Mapping[str, bytes], problem: str) -> Verdict:
-    """The verdict on these files, in a temporary folder; `problem` comes before the checker's own reason."""
+def files_verdict(files: Mapping[str, bytes]) -> Verdict:
+    """The verdict on the files of a folder, which are written into a temporary one."""
     with written_to(Path("a temporary folder")), tempfile.TemporaryDirectory(prefix="tracr-") as folder:
         for name, data in files.items():
-            (Path(folder) / name).write_bytes(data)
-        verdict = check_folder(folder)
+            path = Path(folder) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        return check_folder(folder)
+
+
+def _with_problem(verdict: Verdict, problem: str) -> Verdict:
+    """The verdict, with a problem before the checker's own reason."""
     if problem and not verdict.accepted:
         return Verdict(**{**vars(verdict), "reason": f"{problem}; {verdict.reason}"})
     return verdict

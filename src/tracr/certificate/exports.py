@@ -18,8 +18,8 @@ from tracr_check.verdict import Rejected
 
 __all__ = ["exported_sha256"]
 
-CHECKPOINT = "a Hugging Face checkpoint is another network: it has layer norms, for which the checker has no rules"
-OF_THE_MODEL = "the certificate in its card is that of the compiled model, before layer norms were added"
+CHECKPOINT = "a Hugging Face checkpoint is another network: it has layer norms"
+OF_THE_MODEL = "tracr-check FOLDER checks the tensors of the checkpoint themselves"
 
 
 def exported_sha256(exported: Any, arithmetic: str) -> str:

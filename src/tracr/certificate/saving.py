@@ -57,7 +57,8 @@ def certificate_files(certificate: Certificate) -> dict[str, bytes]:
     """The two files of a certificate."""
     verdict = certificate.as_json()
     del verdict["recorded"], verdict["weights_sha256"]  # the second follows from the weights
-    verdict["sha256"] = {**certificate.verdict.sha256, CERTIFICATE: _digest(certificate.hints)}
+    digests = {**certificate.verdict.sha256, CERTIFICATE: _digest(certificate.hints)}
+    verdict["sha256"] = dict(sorted(digests.items()))  # the same bytes for a certificate that was read
     return {CERTIFICATE: certificate.hints, VERDICT: json.dumps(verdict, indent=2).encode("ascii") + b"\n"}
 
 

@@ -33,6 +33,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tracr.errors import TracrError, TracrWarning
+from tracr.extras import missing
 
 if TYPE_CHECKING:
     import typer
@@ -126,6 +127,8 @@ def _describe(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] in LIBRARIES:
         library = error.name.partition(".")[0]
         return f"this needs {library}, which is not installed: pip install {library}"
+    if isinstance(error, ModuleNotFoundError) and (told := missing(error)):
+        return str(told)
     if isinstance(error, TracrError):
         return str(error)
     if isinstance(error, OSError):

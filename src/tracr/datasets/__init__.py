@@ -7,7 +7,8 @@ meaning.py       a key for how a program computes; behaviour.py: a key for what 
 records.py       programs as records; candidates.py draws them, sampling.py keeps those of different meanings
 program_file.py  records in a file of JSON lines, resumable
 outcomes.py      the model of a program, checked and described; realisations.py: other models of the same program
-shards.py        many models in one file (settings.py: of what kind; building.py writes them, stored.py reads them)
+shards.py        many models in one file (settings.py: of what kind; building.py writes them, stored.py reads them;
+                 packed_weights.py: their weights)
 splits.py        programs that compute the same stay together
 canonical.py     weights in an order that does not depend on names
 exporting.py     models as padded arrays and as Parquet (table_rows.py: their rows)

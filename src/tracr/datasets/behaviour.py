@@ -110,8 +110,12 @@ def _by_code(domain: Domain, held: NDArray[Any]) -> tuple[NDArray[np.uint64], ND
     if not isinstance(domain, Finite):  # numbers, and NaN for None
         missing = np.isnan(held)
         return np.where(missing, _code(None), np.uint64(0)), np.where(missing, 0.0, held)
-    codes = np.array([_code(value) for value in domain.values] + [RAISES] * 2, dtype=np.uint64)
-    numbers = np.array([_number(value) for value in domain.values] + [0.0] * 2, dtype=np.float64)
+    if domain.numeric and not domain.maybe_none and max(map(abs, domain.ends)) < LARGEST:
+        codes, numbers = np.zeros(len(domain) + 2, dtype=np.uint64), np.zeros(len(domain) + 2)
+        codes[-2:], numbers[:-2] = RAISES, domain.numbers
+    else:
+        codes = np.array([_code(value) for value in domain.values] + [RAISES] * 2, dtype=np.uint64)
+        numbers = np.array([_number(value) for value in domain.values] + [0.0] * 2, dtype=np.float64)
     return codes[held], numbers[held]
 
 
@@ -123,6 +127,7 @@ def _number(value: Value) -> float:
     return float(value) if is_number(value) and abs(value) < LARGEST else 0.0
 
 
+@functools.lru_cache(maxsize=4096)
 def _code(value: Value) -> np.uint64:
     """0 for a number, which the sum compares; else a hash of the value."""
     if _is_float(value):

@@ -16,7 +16,7 @@ from tracr.compiler.pipeline import compile_inferred
 from tracr.datasets.bounds import ModelBounds
 from tracr.datasets.controls import Controls
 from tracr.datasets.meaning import meaning
-from tracr.datasets.outcomes import ProgramOutcome, compiled, outcome_of
+from tracr.datasets.outcomes import ProgramOutcome, compiled, outcomes_of
 from tracr.datasets.printing import with_lines
 from tracr.datasets.records import OVER, Record, Refusal
 from tracr.datasets.settings import Settings
@@ -29,19 +29,20 @@ from tracr.rasp.traversal import topological
 
 __all__ = ["Candidate", "DrawTask", "draw"]
 
-CHUNK = 20  # candidates a worker draws at a time
+CHUNK = 20  # the most candidates a worker draws at a time
 LEVEL = 1  # the level whose tables give the meaning of a program
 
 
 @dataclass(frozen=True)
 class DrawTask:
-    """Some candidates to draw: `CHUNK` from `start` on; with settings, their models are made too."""
+    """Some candidates to draw: `count` from `start` on; with settings, their models are made too."""
 
     seed: int
     start: int
     controls: Controls
     bounds: ModelBounds | None = None
     settings: Settings | None = None
+    count: int = CHUNK
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,31 +64,48 @@ class _Tabulated:
 
 
 def draw(task: DrawTask) -> list[Candidate]:
-    """The candidates of a task.
-
-    Each step is done for all candidates before the next one, which uses the processor's caches better; collecting
-    garbage waits until the end.
-    """
+    """The candidates of a task. Collecting garbage waits until everything that is not needed any more was freed."""
     with warnings.catch_warnings(), _without_collection():
         warnings.simplefilter("ignore", TracrWarning)
-        numbers = range(task.start, task.start + CHUNK)
-        drawn = [task.controls.program((task.seed, number)) for number in numbers]
-        tabulated = [_tabulated(task, number, program) for number, program in zip(numbers, drawn, strict=True)]
-        models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
-        return [_candidate(task, one, made) for one, made in zip(tabulated, models, strict=True)]
+        return _drawn(task)
 
 
-def _tabulated(task: DrawTask, number: int, program: SOp) -> _Tabulated | Record:
+def _drawn(task: DrawTask) -> list[Candidate]:
+    """Each step is done for all candidates before the next one, which uses the processor's caches better."""
+    numbers = range(task.start, task.start + task.count)
+    drawn = [task.controls.program((task.seed, number)) for number in numbers]
+    printed = [with_lines(program) for program in drawn]
+    tables = [_inferred(task, placed) for _, placed in printed]
+    tabulated = [
+        _tabulated(task, number, *text, found) for number, text, found in zip(numbers, printed, tables, strict=True)
+    ]
+    models = [_made(task, one) if isinstance(one, _Tabulated) else None for one in tabulated]
+    judged = [_judged(task, one, made) for one, made in zip(tabulated, models, strict=True)]
+    if task.settings is None:
+        return [Candidate(record) for record, _ in judged]
+    found = iter(outcomes_of([(record, made) for record, made in judged if made is not None], task.settings))
+    return [Candidate(record, None if made is None else next(found)) for record, made in judged]
+
+
+def _inferred(task: DrawTask, program: SOp) -> tuple[TracedGraph, Inferred] | TracrError:
+    """The graph of a program and its tables, or why there are none."""
+    try:
+        traced = trace({"output": program})
+        return traced, infer(traced, task.controls.options(LEVEL))
+    except TracrError as error:
+        return error
+
+
+def _tabulated(
+    task: DrawTask, number: int, source: str, program: SOp, tables: tuple[TracedGraph, Inferred] | TracrError
+) -> _Tabulated | Record:
     """A program with its tables and its record, which has no number yet; only the record if it is refused."""
-    source, placed = with_lines(program)
     seed = task.seed, number
     record = Record(None, seed, task.controls, source, size_of(program), _kinds(program), None, bounds=task.bounds)
-    try:
-        traced = trace({"output": placed})
-        inferred = infer(traced, task.controls.options(LEVEL))
-        return _Tabulated(replace(record, meaning=meaning(inferred)), placed, traced, inferred)
-    except TracrError as error:
-        return replace(record, refused=Refusal.of(error))
+    if isinstance(tables, TracrError):
+        return replace(record, refused=Refusal.of(tables))
+    traced, inferred = tables
+    return _Tabulated(replace(record, meaning=meaning(inferred)), program, traced, inferred)
 
 
 def _made(task: DrawTask, one: _Tabulated) -> CompiledModel | Exception | None:
@@ -107,18 +125,19 @@ def _made(task: DrawTask, one: _Tabulated) -> CompiledModel | Exception | None:
     return made
 
 
-def _candidate(task: DrawTask, one: _Tabulated | Record, made: CompiledModel | Exception | None) -> Candidate:
-    if isinstance(one, Record):
-        return Candidate(one)
-    if made is not None and task.bounds is not None:
+def _judged(
+    task: DrawTask, one: _Tabulated | Record, made: CompiledModel | Exception | None
+) -> tuple[Record, CompiledModel | Exception | None]:
+    """The record of a candidate, refused if its model exceeds the bounds; and the model to store, if there is one."""
+    if isinstance(one, Record) or made is None:
+        return (one if isinstance(one, Record) else one.record), None
+    if task.bounds is not None:
         refused = _refused(made, task.bounds)
         if refused is not None:
-            return Candidate(replace(one.record, meaning=None, refused=refused))
+            return replace(one.record, meaning=None, refused=refused), None
         if task.settings is not None and task.settings.level != task.bounds.level:
             made = _model(one, task.settings.level)
-    if made is None or task.settings is None:
-        return Candidate(one.record)
-    return Candidate(one.record, outcome_of(one.record, made, task.settings))
+    return one.record, None if task.settings is None else made
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ out. Two programs with different keys may still compute the same, in different w
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -127,7 +128,12 @@ def _literal_key(program: Tables, node: SelectorNode, keys: dict[int, str]) -> s
 def _axis(domain: Domain) -> tuple[str, NDArray[np.intp]]:
     """The values along an axis of a table as text, and the order of codes that sorts them."""
     assert isinstance(domain, Finite)
-    texts = [plain_text(value) for value in domain.values]
+    return _sorted(domain.values)
+
+
+@functools.lru_cache(maxsize=1024)
+def _sorted(values: tuple[Value, ...]) -> tuple[str, NDArray[np.intp]]:
+    texts = [plain_text(value) for value in values]
     order = sorted(range(len(texts)), key=texts.__getitem__)
     return json.dumps([texts[code] for code in order]), np.array(order, dtype=np.intp)
 
@@ -143,6 +149,7 @@ def _results(domain: Domain, table: NDArray[Any]) -> tuple[Part, Part, Part]:
     return json.dumps(list(rank)), json.dumps(table.shape), cells.tobytes()
 
 
+@functools.lru_cache(maxsize=4096)
 def plain_text(value: Value) -> str:
     """A value as text, the same for equal values: `True`, `1` and `1.0` are one value."""
     return json.dumps(encode_value(_plain(value)))

@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import traceback
 import warnings
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr.datasets.behaviour import behaviour
+from tracr.datasets.packed_weights import PackedWeights
 from tracr.datasets.printing import with_lines
 from tracr.datasets.realisations import Realised, realise
 from tracr.datasets.records import Record, Refusal
 from tracr.datasets.settings import Settings
 from tracr.errors import FormatError, TracrError, TracrWarning
+from tracr.ground_truth.data import GroundTruth
+from tracr.ground_truth.wiring import ground_truth_of
 from tracr.ir.domains import Finite
 from tracr.ir.layout import ALWAYS
 from tracr.ir.options import Options
-from tracr.ir.parameters import Parameters
 from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile_model
 from tracr.model.residual import Dimension
@@ -28,17 +30,21 @@ from tracr.rasp.expressions import SOp
 from tracr.runtime.outputs import Output
 from tracr.saving.values_json import encode_value
 
-__all__ = ["ProgramOutcome", "compiled", "outcome_of", "remade"]
+__all__ = ["ProgramOutcome", "compiled", "outcomes_of", "remade"]
 
-Weights = dict[str, NDArray[Any]]
+JSON = json.JSONEncoder(allow_nan=False, check_circular=False)
+T = TypeVar("T")
+Weights = dict[str, PackedWeights]
+Steps = Generator[None, None, T]
+"""The work on one program, which pauses after each step, and its result."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramOutcome:
-    """The entry of a program in its shard, as JSON text without `id`; and its weights in float32.
+    """The entry of a program in its shard, as JSON text without its first bracket and `id`; and its models' weights.
 
-    The weights of the compiled model are under ".embed.W_E" and so on, those of a realisation under
-    "/rotated.0.embed.W_E".
+    The names of the compiled model's weights begin with "." (".embed.W_E"), those of a realisation with
+    "/rotated.0." ("/rotated.0.embed.W_E").
     """
 
     entry: str
@@ -61,17 +67,36 @@ def remade(record: Record, settings: Settings) -> ProgramOutcome:
     The record may be untrusted: its text is compared with the text that its seed gives, and never executed.
     """
     source, program = with_lines(record.program)
-    if source != record.source:
-        error = FormatError(
+    made: CompiledModel | Exception
+    if source == record.source:
+        made = compiled(program, record.controls.options(settings.level))
+    else:
+        made = FormatError(
             f"program {record.id} is not the program of its seed {list(record.seed)}",
             hint="draw the programs again with this version of tracr",
         )
-        return outcome_of(record, error, settings)
-    return outcome_of(record, compiled(program, record.controls.options(settings.level)), settings)
+    return outcomes_of([(record, made)], settings)[0]
 
 
-def outcome_of(record: Record, made: CompiledModel | Exception, settings: Settings) -> ProgramOutcome:
-    """The outcome of a program, given its model or the error of its compilation.
+def outcomes_of(made: Sequence[tuple[Record, CompiledModel | Exception]], settings: Settings) -> list[ProgramOutcome]:
+    """The outcomes of some programs, given the model of each or the error of its compilation.
+
+    Each step is done for all programs before the next one, which uses the processor's caches better.
+    """
+    working = [_outcome(record, model, settings) for record, model in made]
+    found: dict[int, ProgramOutcome] = {}
+    while len(found) < len(working):
+        for number, steps in enumerate(working):
+            if number not in found:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    found[number] = end.value
+    return [found[number] for number in range(len(working))]
+
+
+def _outcome(record: Record, made: CompiledModel | Exception, settings: Settings) -> Steps[ProgramOutcome]:
+    """The outcome of a program.
 
     An error other than a refusal is a bug. It is recorded: one program must not stop a run of thousands.
     """
@@ -82,10 +107,10 @@ def outcome_of(record: Record, made: CompiledModel | Exception, settings: Settin
         entry = {"status": "failed", "reason": "".join(traceback.format_exception(made))}
     else:
         try:
-            entry = _entry(record, made, settings, weights)
+            entry = yield from _entry(record, made, settings, weights)
         except Exception:
             entry, weights = {"status": "failed", "reason": traceback.format_exc()}, {}
-    return ProgramOutcome(json.dumps({**_origin(record), **entry}, allow_nan=False), weights)
+    return ProgramOutcome(JSON.encode({**_origin(record), **entry})[1:], weights)
 
 
 def _origin(record: Record) -> dict[str, Any]:
@@ -93,37 +118,40 @@ def _origin(record: Record) -> dict[str, Any]:
     return {name: data[name] for name in ("seed", "meaning", "source", "vocab", "max_seq_len", "causal")}
 
 
-def _entry(record: Record, model: CompiledModel, settings: Settings, weights: Weights) -> dict[str, Any]:
+def _entry(record: Record, model: CompiledModel, settings: Settings, weights: Weights) -> Steps[dict[str, Any]]:
     """Check the model and describe it; its weights, and those of its realisations, are added to `weights`."""
     found = model.verify(settings.budget)
     if not found:
         return {"status": "wrong", "reason": str(found)}
-    entry = {
+    entry: dict[str, Any] = {
         "status": "compiled",
         "verification": {"inputs": found.inputs, "exhaustive": found.exhaustive, "errors": found.errors},
         "behaviour": behaviour(model.program, settings.budget).to_json(),
-        **_description(model),
-        **(_mechanism(model) if settings.truth else {}),
-        "warnings": [str(warning) for warning in model.program.warnings],
     }
-    _add(weights, ".", model.cast(np.float32))
+    yield
+    entry |= _description(model)
+    weights["."] = PackedWeights.of(model.cast(np.float32))
+    yield
+    if settings.truth:
+        _ = model.residual, model.explanations  # which the ground truth is made of
+        yield
+        truth = ground_truth_of(model)
+        yield
+        entry |= _mechanism(model, truth)
+    entry["warnings"] = [str(warning) for warning in model.program.warnings]
     if settings.realisations:
         entry["realisations"] = [
             _realisation(one, weights) for one in realise(model, settings.realisations, record.seed, settings.budget)
         ]
+    yield
     return entry
-
-
-def _add(weights: Weights, prefix: str, parameters: Parameters) -> None:
-    for name, array in parameters.named():
-        weights[f"{prefix}{name}"] = np.ascontiguousarray(array)
 
 
 def _realisation(made: Realised | tuple[str, TracrError], weights: Weights) -> dict[str, Any]:
     """A realisation as an entry; its weights are added to `weights`."""
     if isinstance(made, tuple):
         return {"name": made[0], "status": "refused", "reason": vars(Refusal.of(made[1]))}
-    _add(weights, f"/{made.name}.", made.parameters)
+    weights[f"/{made.name}."] = PackedWeights.of(made.parameters)
     return {
         "name": made.name,
         "status": "made",
@@ -152,11 +180,11 @@ def _description(model: CompiledModel) -> dict[str, Any]:
     }
 
 
-def _mechanism(model: CompiledModel) -> dict[str, Any]:
+def _mechanism(model: CompiledModel, truth: GroundTruth) -> dict[str, Any]:
     """The labels of the residual stream, and the ground truth."""
     return {
         "residual": [_dimension(dimension) for dimension in model.residual],
-        "ground_truth": model.ground_truth.to_dict(),
+        "ground_truth": truth.to_dict(),
     }
 
 

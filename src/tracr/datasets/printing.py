@@ -72,9 +72,8 @@ def with_lines(program: SOp) -> tuple[str, SOp]:
     made: dict[RASPExpr, RASPExpr] = {expr: expr for expr in INPUTS}
     for expr in topological([program]):
         if expr not in made:
-            own = expr.reading(made)
             shared = isinstance(expr, Tokens | Indices | Length) and expr.annotations.explicit
-            made[expr] = own.written_at(tokens.origin if shared else f"{FILE}:{lines[expr]}")
+            made[expr] = expr.reading(made, tokens.origin if shared else f"{FILE}:{lines[expr]}")
     placed = made[program]
     assert isinstance(placed, SOp)
     return text, placed
@@ -83,15 +82,16 @@ def with_lines(program: SOp) -> tuple[str, SOp]:
 def _printed(program: RASPExpr) -> tuple[str, dict[RASPExpr, int]]:
     """The text, and the number of the line that completes each expression, from 1."""
     exprs = [expr for expr in topological([program]) if expr not in INPUTS]
-    imports = Imports()
-    for expr in exprs:  # collect the imported names before naming expressions
-        _PythonPrinter(dict.fromkeys((*expr.children, expr), "x"), imports).lines(expr)
-    taken = {*imports.names, RESULT, *RESERVED}
-    names = dict(zip(exprs, unique_labels([_variable(expr) for expr in exprs], taken), strict=True))
-    printer = _PythonPrinter({**INPUTS, **names}, imports)
+    imports, wanted = Imports(), [_variable(expr) for expr in exprs]
+    while True:
+        names = dict(zip(exprs, unique_labels(wanted, {*imports.names, RESULT, *RESERVED}), strict=True))
+        printer = _PythonPrinter({**INPUTS, **names}, imports)
+        lines = [printer.lines(expr) for expr in exprs]
+        if imports.names.isdisjoint(names.values()):  # else an expression has the name of an import
+            break
     text, places = [*imports.lines(), ""], {}
-    for expr in exprs:
-        text += printer.lines(expr)
+    for expr, own in zip(exprs, lines, strict=True):
+        text += own
         places[expr] = len(text)
     return "\n".join([*text, f"{RESULT} = {printer.names[program]}", ""]), places
 

@@ -56,9 +56,8 @@ class Sampling:
         """New records until there are `count` in total; with settings, what became of the programs too."""
         if self.found >= count:
             return
-        tasks = (DrawTask(self.seed, start, self.controls, self.bounds, settings) for start in _from(self.next))
         latest = self.next
-        for drawn in workers.map(draw, tasks):
+        for drawn in workers.map(draw, self._tasks(count, settings)):
             for one in drawn:
                 meaning = one.record.meaning
                 if meaning is None or meaning not in self.seen:
@@ -76,6 +75,14 @@ class Sampling:
                     if self.bounds is None
                     else "allow larger models (max_parameters, max_layers), or draw smaller programs (max_ops)",
                 )
+
+    def _tasks(self, count: int, settings: Settings | None) -> Iterator[DrawTask]:
+        """Tasks without end; none has more candidates than programs are missing when it is given out."""
+        start = self.next
+        while True:
+            size = min(CHUNK, max(1, count - self.found))
+            yield DrawTask(self.seed, start, self.controls, self.bounds, settings, size)
+            start += size
 
     def _bounded(self) -> str:
         return "" if self.bounds is None else f"; the models of {self.over:,} candidates exceeded the bounds"
@@ -97,9 +104,3 @@ def sample(
     [2, 3, 3]
     """
     yield from Sampling(seed, controls or Controls(), bounds).records(count, workers)
-
-
-def _from(start: int) -> Iterator[int]:
-    while True:
-        yield start
-        start += CHUNK

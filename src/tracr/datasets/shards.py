@@ -10,9 +10,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import safetensors.numpy
-
 from tracr.datasets.outcomes import ProgramOutcome, remade
+from tracr.datasets.packed_weights import safetensors_of
 from tracr.datasets.records import Record
 from tracr.datasets.settings import Settings
 from tracr.version import __version__
@@ -55,8 +54,8 @@ def make_shard(task: ShardTask) -> Shard:
 def assembled(task: ShardTask, outcomes: Sequence[ProgramOutcome]) -> Shard:
     """The shard of programs whose outcomes are known."""
     pairs = list(zip(task.records, outcomes, strict=True))
-    weights = safetensors.numpy.save(
-        {f"{record.id}{name}": array for record, outcome in pairs for name, array in outcome.weights.items()}
+    weights = safetensors_of(
+        (f"{record.id}{prefix}", model) for record, outcome in pairs for prefix, model in outcome.weights.items()
     )
     head = {
         "format": FORMAT,
@@ -69,6 +68,8 @@ def assembled(task: ShardTask, outcomes: Sequence[ProgramOutcome]) -> Shard:
             "sha256": hashlib.sha256(weights).hexdigest(),
         },
     }
-    entries = ", ".join(f'{{"id": {record.id}, {outcome.entry[1:]}' for record, outcome in pairs)
-    sidecar = f'{json.dumps(head, allow_nan=False)[:-1]}, "programs": [{entries}]}}\n'
-    return Shard(task.number, weights, sidecar.encode(), len(pairs))
+    sidecar = [json.dumps(head, allow_nan=False)[:-1], ', "programs": [']
+    for number, (record, outcome) in enumerate(pairs):
+        sidecar += [', {"id": ' if number else '{"id": ', f"{record.id}, ", outcome.entry]
+    sidecar.append("]}\n")
+    return Shard(task.number, weights, "".join(sidecar).encode(), len(pairs))

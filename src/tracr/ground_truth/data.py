@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from tracr.errors import TracrError
@@ -160,10 +161,18 @@ class GroundTruth(EdgeTruth):
     def nodes(self, granularity: Granularity = FINEST) -> tuple[ModelNode, ...]:
         """The nodes. At "component" the heads of a layer are one node; its neurons are one except at the finest."""
         check_granularity(granularity)
-        groups: dict[str, list[ModelNode]] = {}
-        for node in self._nodes:
-            groups.setdefault(merged_id(node, granularity), []).append(node)
-        return tuple(_merged_node(name, group, granularity) for name, group in groups.items())
+        if granularity not in self._merged:
+            groups: dict[str, list[ModelNode]] = {}
+            for node in self._nodes:
+                groups.setdefault(merged_id(node, granularity), []).append(node)
+            merged = (_merged_node(name, group, granularity) for name, group in groups.items())
+            self._merged[granularity] = tuple(merged)
+        return self._merged[granularity]
+
+    @cached_property
+    def _merged(self) -> dict[Granularity, tuple[ModelNode, ...]]:
+        """The nodes by granularity, kept after the first use."""
+        return {}
 
     def edges(self, granularity: Granularity = FINEST) -> tuple[Edge, ...]:
         """The edges: the variable that each writer passes to each reader."""
@@ -177,22 +186,11 @@ class GroundTruth(EdgeTruth):
         inputs = {node.id: dict(node.inputs) for node in coarse.values()}
         groups: dict[tuple[str, str, str, str], list[Edge]] = {}
         for edge in edges:
-            reader = coarse[target[edge.target]]
-            into = edge.input if edge.input in inputs[reader.id] else "in"
-            groups.setdefault((target[edge.source], reader.id, into, edge.variable), []).append(edge)
+            reader = target[edge.target]
+            into = edge.input if edge.input in inputs[reader] else "in"
+            groups.setdefault((target[edge.source], reader, into, edge.variable), []).append(edge)
         return tuple(
-            replace(
-                group[0],
-                source=source,
-                target=reader,
-                input=into,
-                slots=tuple(sorted({slot for edge in group for slot in edge.slots})),
-                source_place=coarse[source].output,
-                target_place=inputs[reader][into],
-                positions=group[0].positions if len({edge.positions for edge in group}) == 1 else None,
-                cancelled=all(edge.cancelled for edge in group),
-            )
-            for (source, reader, into, _), group in groups.items()
+            _merged_edge(key, group, coarse[key[0]].output, inputs[key[1]][key[2]]) for key, group in groups.items()
         )
 
     def show(self) -> str:
@@ -351,21 +349,23 @@ def check_granularity(granularity: str) -> None:
         raise TracrError(f"no granularity {granularity!r}", hint=f"there are {', '.join(GRANULARITIES)}")
 
 
-def places(node: ModelNode, granularity: Granularity) -> tuple[HookPlace, tuple[tuple[str, HookPlace], ...]]:
+def places(
+    kind: str, layer: int | None, head: int | None, neurons: tuple[int, int] | None, granularity: Granularity
+) -> tuple[HookPlace, tuple[tuple[str, HookPlace], ...]]:
     """The hooks of the output and the inputs of a head or MLP, at a granularity."""
-    block = f"blocks.{node.layer}"
-    if node.kind == "neurons" and granularity == FINEST:
-        return HookPlace(f"{block}.mlp.hook_post", neurons=node.neurons), (
-            ("in", HookPlace(f"{block}.mlp.hook_pre", neurons=node.neurons)),
+    block = f"blocks.{layer}"
+    if kind == "neurons" and granularity == FINEST:
+        return HookPlace(f"{block}.mlp.hook_post", neurons=neurons), (
+            ("in", HookPlace(f"{block}.mlp.hook_pre", neurons=neurons)),
         )
-    if node.kind == "neurons":
+    if kind == "neurons":
         return HookPlace(f"{block}.hook_mlp_out"), (("in", HookPlace(f"{block}.hook_mlp_in")),)
     if granularity == "component":
         return HookPlace(f"{block}.hook_attn_out"), (("in", HookPlace(f"{block}.hook_attn_in")),)
-    result = HookPlace(f"{block}.attn.hook_result", head=node.head)
+    result = HookPlace(f"{block}.attn.hook_result", head=head)
     if granularity == "head":
-        return result, (("in", HookPlace(f"{block}.hook_attn_in", head=node.head)),)
-    return result, tuple((part, HookPlace(f"{block}.hook_{part}_input", head=node.head)) for part in "qkv")
+        return result, (("in", HookPlace(f"{block}.hook_attn_in", head=head)),)
+    return result, tuple((part, HookPlace(f"{block}.hook_{part}_input", head=head)) for part in "qkv")
 
 
 def merged_id(node: ModelNode, granularity: Granularity) -> str:
@@ -379,9 +379,9 @@ def merged_id(node: ModelNode, granularity: Granularity) -> str:
 
 def _merged_node(name: str, group: list[ModelNode], granularity: Granularity) -> ModelNode:
     first = group[0]
-    if first.kind not in ("head", "neurons"):
+    if first.kind not in ("head", "neurons") or granularity == FINEST:
         return first
-    output, inputs = places(first, granularity)
+    output, inputs = places(first.kind, first.layer, first.head, first.neurons, granularity)
     if name == first.id:
         return replace(first, output=output, inputs=inputs)
     return ModelNode(
@@ -397,6 +397,16 @@ def _merged_node(name: str, group: list[ModelNode], granularity: Granularity) ->
         roles=tuple(dict.fromkeys(role for node in group for role in node.roles)),
         sentence=" ".join(node.sentence for node in group),
     )
+
+
+def _merged_edge(key: tuple[str, str, str, str], group: list[Edge], output: HookPlace, place: HookPlace) -> Edge:
+    """One edge for a group of edges; the key is its source, target, input and variable."""
+    first = group[0]
+    if len(group) == 1:
+        return Edge(*key, first.slots, output, place, first.positions, first.cancelled)
+    slots = tuple(sorted({slot for edge in group for slot in edge.slots}))
+    positions = first.positions if len({edge.positions for edge in group}) == 1 else None
+    return Edge(*key, slots, output, place, positions, all(edge.cancelled for edge in group))
 
 
 def _node_json(node: ModelNode) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from tracr.ground_truth.data import (
 from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction
 from tracr.ir.schedule import PlacedHead, PlacedNeurons
+from tracr.runtime.forward import forward, pattern_of
 
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
@@ -92,14 +93,20 @@ class _Wiring:
 
     def held(self, slot: int, time: int) -> Direction:
         """The direction that a slot holds after a sub-layer."""
-        return next(direction for direction in self.turns[slot] if direction.held(time))
+        turns = self.turns[slot]
+        if len(turns) == 1:
+            return turns[0]
+        return next(direction for direction in turns if direction.held(time))
 
     @cached_property
     def parts(self) -> list[_Part]:
         """All nodes, in the order in which they compute."""
         bare = list(self._parts())
         fixed = self._fixed_positions(bare)
-        return [replace(part, node=replace(part.node, attends=fixed.get(part.node.id))) for part in bare]
+        for number, part in enumerate(bare):
+            if part.node.id in fixed:
+                bare[number] = replace(part, node=replace(part.node, attends=fixed[part.node.id]))
+        return bare
 
     def _parts(self) -> Iterator[_Part]:
         weights = self.model.parameters
@@ -168,6 +175,8 @@ class _Wiring:
             for variable, held in self._by_variable(slots, time - clears).items()
         )
         sentence = role.sentence[:1].upper() + role.sentence[1:]
+        if layer is not None:
+            output, inputs = places(kind, layer, head, neurons, FINEST)
         node = ModelNode(
             name,
             kind,
@@ -183,9 +192,6 @@ class _Wiring:
             role.roles,
             full_stop(sentence),
         )
-        if layer is not None:
-            output, inputs = places(node, FINEST)
-            node = replace(node, output=output, inputs=inputs)
         return _Part(node, time, slots, reads, clears)
 
     def _embedding(self, slots: Slots) -> Explanation:
@@ -290,8 +296,8 @@ class _Wiring:
         heads = self._positional_heads(parts)
         if not heads:
             return {}
-        patterns = self._patterns()
-        found = {name: self._fixed(patterns[layer][:, head]) for name, (layer, head) in heads.items()}
+        patterns = self._patterns(set(heads.values()))
+        found = {name: self._fixed(patterns[place]) for name, place in heads.items()}
         return {name: attends for name, attends in found.items() if attends is not None}
 
     def _positional_heads(self, parts: list[_Part]) -> dict[str, tuple[int, int]]:
@@ -313,22 +319,21 @@ class _Wiring:
                 heads[part.node.id] = part.node.layer, part.node.head
         return heads
 
-    def _patterns(self) -> dict[int, Array]:
-        """The attention patterns [length, head, query, key] of each layer, on one input of each length."""
-        vocabulary = self.model.vocabulary
+    def _patterns(self, heads: set[tuple[int, int]]) -> dict[tuple[int, int], Array]:
+        """The attention patterns [length, query, key] of some heads (layer, number), on one input of each length."""
+        vocabulary, parameters = self.model.vocabulary, self.model.cast(np.float32)
         lengths = range(vocabulary.shortest, vocabulary.longest + 1)
         ids = np.full((len(lengths), vocabulary.longest + 1), vocabulary.pad_id)
         ids[:, 0] = vocabulary.bos_id
         for row, length in enumerate(lengths):
             ids[row, 1 : length + 1] = 0
-        patterns: dict[int, Array] = {}
-
-        def keep(name: str, tensor: Array) -> None:
-            if name.endswith("hook_pattern"):
-                patterns[int(name.split(".")[1])] = tensor
-
-        self.model.logits(ids, hook=keep)
-        return patterns
+        causal = self.model.options.causal
+        with np.errstate(invalid="ignore"):  # as in `model.forward`
+            before = {layer: forward(parameters, ids, np, causal=causal, stop=layer) for layer, _ in heads}
+            return {
+                (layer, head): pattern_of(parameters.layers[layer], head, before[layer], causal=causal)
+                for layer, head in heads
+            }
 
     def _fixed(self, patterns: Array) -> Attends | None:
         """The rule that patterns [length, query, key] follow, if every query attends to one key."""

@@ -29,6 +29,10 @@ class LayerParameters:
     b_out: Tensor
 
 
+PARTS = {field.name: "mlp" if field.name.endswith(("in", "out")) else "attn" for field in fields(LayerParameters)}
+"""The name of each array of a layer, and the part of the layer it belongs to."""
+
+
 @dataclass(frozen=True, eq=False)
 class Parameters:
     """Everything the forward pass needs."""
@@ -40,10 +44,7 @@ class Parameters:
 
     def map(self, f: Callable[[Tensor], Tensor]) -> Parameters:
         """`f` of every array: a cast, a move to another framework."""
-        layers = tuple(
-            LayerParameters(*(f(getattr(layer, field.name)) for field in fields(LayerParameters)))
-            for layer in self.layers
-        )
+        layers = tuple(LayerParameters(*(f(getattr(layer, name)) for name in PARTS)) for layer in self.layers)
         return Parameters(f(self.W_E), f(self.W_pos), layers, f(self.W_U))
 
     def named(self) -> Iterator[tuple[str, Tensor]]:
@@ -51,9 +52,8 @@ class Parameters:
         yield "embed.W_E", self.W_E
         yield "pos_embed.W_pos", self.W_pos
         for number, layer in enumerate(self.layers):
-            for field in fields(LayerParameters):
-                part = "mlp" if field.name.endswith(("in", "out")) else "attn"
-                yield f"blocks.{number}.{part}.{field.name}", getattr(layer, field.name)
+            for name, part in PARTS.items():
+                yield f"blocks.{number}.{part}.{name}", getattr(layer, name)
         yield "unembed.W_U", self.W_U
 
     def show(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,13 +90,19 @@ def is_small(program: Tables, budget: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class EveryLength:
-    """All inputs of all lengths as one batch, and the ids to run: the batch padded, and each shorter length alone.
+    """All inputs of all lengths as one batch, and the ids to run: the batch padded, then each shorter length alone.
 
-    A run is a range of rows of the batch, and their ids.
+    `cells` are the places in the batch, of row × longest + position, of all tokens in all runs, one run after another.
     """
 
     batch: Batch
-    runs: tuple[tuple[slice, NDArray[np.int64]], ...]
+    runs: tuple[NDArray[np.int64], ...]
+    cells: NDArray[np.intp]
+
+    def of_tokens(self, results: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The results [row, position] of the runs, which begin with BOS, at the tokens: for each of `cells` one."""
+        padded, *shorter = (result[:, 1:] for result in results)
+        return np.concatenate([padded[self.batch.valid], *(result.ravel() for result in shorter)])
 
 
 @functools.lru_cache(maxsize=4)
@@ -107,17 +113,20 @@ def every_length(size: int, shortest: int, longest: int) -> EveryLength:
     codes = np.full((len(lengths), longest), ERROR, dtype=np.int32)
     ids = np.full((len(lengths), longest + 1), size + 1, dtype=np.int64)
     ids[:, 0] = size
-    runs, start = [(slice(0, len(lengths)), ids)], 0
+    numbers = np.arange(codes.size).reshape(codes.shape)
+    batch = Batch(codes, lengths)
+    runs, cells, start = [ids], [numbers[batch.valid]], 0
     for group in groups:
         rows, width = slice(start, start + len(group)), group.shape[1]
         codes[rows, :width] = group
         ids[rows, 1 : width + 1] = group
         if width < longest:
-            runs.append((rows, ids[rows, : width + 1]))
+            runs.append(ids[rows, : width + 1])
+            cells.append(numbers[rows, :width].ravel())
         start += len(group)
     for array in (codes, lengths, ids):
         array.flags.writeable = False
-    return EveryLength(Batch(codes, lengths), tuple(runs))
+    return EveryLength(batch, tuple(runs), np.concatenate(cells))
 
 
 @functools.lru_cache(maxsize=1)

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Bit, Feature, Number, Variable
@@ -185,9 +187,8 @@ class _Ends:
     def note(self, name: str, component: Component) -> None:
         """Note the directions that a component writes and reads; clearing a direction is not reading it."""
         for variable, matrix in component.writes:
-            for place in range(variable.size):
-                if matrix[:, place].any():
-                    self.writers[variable, place] = name
+            for place in np.flatnonzero(matrix.any(axis=0)).tolist():
+                self.writers[variable, place] = name
         if isinstance(component, Head):
             for part, linear in zip("qkv", component.maps, strict=True):
                 self.note_reads(f"{name}.{part}", linear)
@@ -197,9 +198,9 @@ class _Ends:
     def note_reads(self, name: str, linear: LinearMap) -> None:
         """Note the directions that a map reads."""
         for variable, block in linear.blocks.items():
-            for place, row in enumerate(block):
+            for place in np.flatnonzero(block.any(axis=1)).tolist():
                 names = self.readers.setdefault((variable, place), [])
-                if row.any() and name not in names:
+                if name not in names:
                     names.append(name)
 
 

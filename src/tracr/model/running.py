@@ -284,7 +284,7 @@ class RunnableModel(ABC):
         if change is None and hook is None:
             decoded = self.decode(logits, given, real)
         else:
-            decoded = self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
+            decoded = self.decode_unrounded(logits, given, real)
         replaced = None if change is None else change.replaced
         variables = values_of(self, inputs, given, single=single, replaced=replaced)
         return Run(shown, activations, decoded[0] if single else decoded, variables, self)
@@ -294,11 +294,21 @@ class RunnableModel(ABC):
 
         `set` is as in `run`.
         """
-        batch, single = self.vocabulary.inputs(tokens)
-        ids, given, real = self.vocabulary.encode(batch)
-        inputs = [self.vocabulary.decode(row[1 : length + 1]) for row, length in zip(ids.tolist(), real, strict=True)]
+        inputs, given, single = self._inputs(tokens)
         change = None if set is None else self._intervention(set, inputs, given, single=single)
         return values_of(self, inputs, given, single=single, replaced=None if change is None else change.replaced)
+
+    def setting(self, tokens: Sequence[Any], set: Mapping[str, Sequence[Any]]) -> Intervention | None:
+        """The hook that sets variables during a pass on these inputs, as `run(set=...)` does; for other frameworks."""
+        inputs, given, single = self._inputs(tokens)
+        return self._intervention(set, inputs, given, single=single)
+
+    def _inputs(self, tokens: Sequence[Any]) -> tuple[list[list[Any]], list[int], bool]:
+        """The inputs without PAD, their lengths with it, and whether there is one input rather than a batch."""
+        batch, single = self.vocabulary.inputs(tokens)
+        ids, given, real = self.vocabulary.encode(batch)
+        decoded = [self.vocabulary.decode(row[1 : length + 1]) for row, length in zip(ids.tolist(), real, strict=True)]
+        return decoded, given, single
 
     def read(self, stream: Any, variable: str, at: str) -> NDArray[Any]:
         """The values of a variable that a residual stream [..., d_model] of numpy, torch or JAX holds, as objects.
@@ -352,6 +362,10 @@ class RunnableModel(ABC):
     def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""
         return self._decode([output.codes(logits) for output in self.outputs], given, real)
+
+    def decode_unrounded(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
+        """The same after an intervention: a number that is not a value of its output stays as it is."""
+        return self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
 
     def _decode(self, codes: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its codes."""

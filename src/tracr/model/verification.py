@@ -200,18 +200,13 @@ def _all_right(model: RunnableModel) -> int | None:
     """
     every = every_length(len(model.options.vocab), *model.program.lengths)
     evaluation = every_evaluation(model.program)
-    expected = [evaluation.codes[number] for _, number in model.program.outputs]
-    raises = bool(evaluation.errors.any())
-    for rows, ids in every.runs:
-        width = ids.shape[1] - 1
-        places = every.batch.valid[rows, :width]
-        if raises:
-            places = places & ~evaluation.errors[rows, None]
-        for output, codes, every_got in zip(model.outputs, expected, model.codes(ids), strict=True):
-            got = every_got[:, 1:]
-            wanted = np.where(places, codes[:, :width] if len(codes) == 1 else codes[rows, :width], got)
-            if differs(output.domain, wanted, got).any():
-                return None
+    found = [model.codes(ids) for ids in every.runs]
+    known = ~evaluation.errors[every.cells // every.batch.codes.shape[1]] if evaluation.errors.any() else slice(None)
+    for place, (output, (_, number)) in enumerate(zip(model.outputs, model.program.outputs, strict=True)):
+        expected = np.broadcast_to(evaluation.codes[number], every.batch.codes.shape).ravel()[every.cells]
+        got = every.of_tokens([codes[place] for codes in found])
+        if differs(output.domain, expected[known], got[known]).any():
+            return None
     return int(evaluation.errors.sum())
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.arguments import as_list, number, whole
 from tracr.errors import TracrError
 from tracr.ir.parameters import Parameters
 from tracr.natural.admission import Admission, admission_of
@@ -32,11 +35,40 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "twin", "twins"]
 
 Array = NDArray[Any]
-TRAINED, CHECKED, HELD_OUT = 16_000, 300, 3_000  # lessons of each kind for each site of the teacher
-MOST_TRAINED = 1_000_000  # lessons of each kind for all sites of the teacher
-IDLE = 2_000  # lessons for each site that the teacher does not have
+HELD_OUT, IDLE = 3_000, 2_000  # lessons for admission: of each kind for each site of the teacher; for other sites
+MANY_TRIES = 2**18  # the most interventions drawn for each site, for admission
 NEARLY = 0.01  # admission is measured when the error rate of every site is below this
-TRIES, MANY_TRIES = 2**17, 2**18  # the most interventions drawn for each site
+TRIES = 2**17  # the most interventions drawn for each site where none of them changes the answer
+
+
+@dataclass(frozen=True)
+class BankSizes:
+    """The sizes of the banks for training and for checks: for each site, lessons of each kind.
+
+    Where few interventions are defined or change the answer, few draws give few lessons; twins stopped improving at
+    such sites (docs/natural.md).
+    """
+
+    trained: int
+    idle: int
+    """Lessons for each site that the teacher does not have."""
+    most_trained: int
+    """The most lessons of one kind for all sites of the teacher; all other sites have at most twice as many."""
+    checked: int
+    tries: int
+    """The most interventions drawn for each site."""
+
+    def each(self, wired: Array) -> tuple[int, int]:
+        """In the bank for training, the lessons for each site that the teacher has (`wired`), and for each other."""
+        return (
+            min(self.trained, self.most_trained // max(1, int(wired.sum()))),
+            min(self.idle, 2 * self.most_trained // max(1, int((~wired).sum()))),
+        )
+
+
+LARGE = BankSizes(trained=48_000, idle=4_000, most_trained=3_000_000, checked=900, tries=2**20)
+SIZES = {"cpu": BankSizes(trained=16_000, idle=2_000, most_trained=1_000_000, checked=300, tries=2**17)}
+"""The sizes by device; a CPU would take long to draw large banks."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +82,8 @@ class Progress:
     """For each seed, the lowest agreement of a node or edge on the lessons that training is checked on."""
     admitted: tuple[int, ...]
     """The indices of the admitted seeds."""
+    twins: tuple[TwinModel, ...] = ()
+    """The admitted twins."""
 
 
 def twin(model: CompiledModel, *, seed: int = 0, **settings: Any) -> TwinModel:
@@ -71,6 +105,7 @@ def twins(
     start: str = "random",
     data: Sequence[Sequence[Any]] | None = None,
     checkpoint: str | Path | None = None,
+    seconds: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[TwinModel]:
     """Twins of a compiled model, one for each seed, trained together until all are admitted or `steps` are done.
@@ -88,10 +123,13 @@ def twins(
         start: "random", or "compiled": the compiled weights rotated into the width, which must have room for them.
         data: the inputs to train on; by default all inputs of the model, or many random ones.
         checkpoint: a folder for the state of training; a killed run continues from there.
+        seconds: if given, training stops after the round in which this time has passed; a checkpoint can be continued.
         progress: called after every round of training.
 
     Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
+    end = math.inf if seconds is None else time.monotonic() + number("seconds", seconds, above=0)
+    steps, batch = whole("steps", steps, 1), whole("batch", batch, 1)
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
     recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), _checked(seeds)
     check_start(start, model, architecture)
@@ -99,16 +137,14 @@ def twins(
     school = School.of(model, architecture, data)
     trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, recipe)
     state = trainer.begin(start_of(start, model, architecture, school.inputs, seeds, school.sizes))
-    return _trained(school, trainer, state if kept is None else kept.read(state), seeds, kept, progress)
+    return _trained(school, trainer, state if kept is None else kept.read(state), seeds, kept, progress, end)
 
 
 def _checked(seeds: Sequence[int]) -> list[int]:
     """The seeds, or an error if there is none or a negative one."""
-    found = [int(seed) for seed in seeds]
+    found = [whole("seed", seed) for seed in as_list("seeds", seeds)]
     if not found:
         raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
-    if min(found) < 0:
-        raise TracrError(f"{min(found)} is no seed", hint="seeds are 0, 1, 2, ...")
     return found
 
 
@@ -119,8 +155,9 @@ def _trained(
     seeds: Sequence[int],
     kept: Checkpoint | None,
     progress: Callable[[Progress], None] | None,
+    end: float = math.inf,
 ) -> list[TwinModel]:
-    """The twins after training: in rounds, until all are admitted or all steps are done.
+    """The twins after training: in rounds, until all are admitted, all steps are done, or the time `end` has come.
 
     A twin keeps the weights with which it was admitted. A state is written after its admissions, so that a run killed
     at any moment continues with the admissions of the last round written.
@@ -138,7 +175,11 @@ def _trained(
             kept.write(state)
         if progress is not None:
             worst = (1 - missed.max(axis=1)).tolist()
-            progress(Progress(state.done, steps, tuple(losses.tolist()), tuple(worst), tuple(sorted(found))))
+            places = tuple(sorted(found))
+            made = tuple(found[place] for place in places)
+            progress(Progress(state.done, steps, tuple(losses.tolist()), tuple(worst), places, made))
+        if time.monotonic() >= end:
+            break
     return [found.get(place) or school.twin(state, place, seed) for place, seed in enumerate(seeds)]
 
 
@@ -163,10 +204,12 @@ class School:
         """The school of a model."""
         sites, inputs = architecture.sites, inputs_of(model, data)
         teacher = teacher_of(model, sites, inputs)
-        each = min(TRAINED, MOST_TRAINED // max(1, int(teacher.wired.sum())))
-        lessons = draw_bank(teacher, inputs, sites, each=each, idle=IDLE, tries=TRIES, seed=0)
-        checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED // 3, tries=TRIES, seed=1)
-        held_out = draw_bank(teacher, inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
+        size = SIZES.get(jax.default_backend(), LARGE)
+        draw = partial(draw_bank, teacher, inputs, sites)
+        each, idle = size.each(teacher.wired)
+        lessons = draw(each=each, idle=idle, tries=size.tries, futile=TRIES, seed=0)
+        checks = draw(each=size.checked, idle=size.checked // 3, tries=size.tries, futile=TRIES, seed=1)
+        held_out = draw(each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
         network = network_of(model, architecture)
         return School(model, architecture, inputs, teacher, network, lessons, checks, held_out)
 

@@ -29,6 +29,7 @@ BARE = 0.5  # the share of short inputs without padding
 EVERYWHERE, SOMEWHERE = 0.4, 0.2  # the shares of lessons that patch all positions, and any set of them; the rest, one
 RARE = 0.05  # changes are rare at a site where a smaller share of the draws was kept as such
 RECOMBINED = 0.5  # the share of draws that recombine lessons where changes are rare
+REMEMBERED = 4_000  # no more lessons of a site are kept for recombination when it has this many
 CHANGING, STAYING = 0, 1
 
 
@@ -60,19 +61,21 @@ def draw_bank(
     idle: int,
     tries: int,
     seed: int,
+    futile: int | None = None,
     held_out: bool = False,
 ) -> Bank:
     """Up to `each` lessons of each kind for every site of the teacher, from at most `tries` draws.
 
-    Sites that the teacher does not have never change its answer; they get up to `idle` lessons. Half of all
-    interventions, chosen by their digests, are only in banks that are `held_out`, the others only in those that are
-    not.
+    A site where no draw changed the answer gets at most `futile` draws, if that is given. Sites that the teacher does
+    not have never change its answer; they get up to `idle` lessons. Half of all interventions, chosen by their digests,
+    are only in banks that are `held_out`, the others only in those that are not.
     """
     wanted = np.where(teacher.wired, [[each], [each]], [[0], [idle]]).T.reshape(-1)  # of each kind of each site
     draws = InterventionDraws(inputs, np.random.default_rng(seed))
     kept = _Kept(wanted)
     tried, undefined = np.zeros((2, len(sites.all)), dtype=np.int64)
-    while len(chosen := np.flatnonzero(kept.missing.reshape(-1, 2).any(axis=1) & (tried < tries))):
+    most = np.full(len(sites.all), tries)
+    while len(chosen := np.flatnonzero(kept.missing.reshape(-1, 2).any(axis=1) & (tried < most))):
         drawn = draws.draw(chosen, rare=kept.count[::2] < RARE * tried)
         writer, reader = sites.coded[drawn.site].T
         patch = Patch(writer, reader, drawn.where, drawn.bare)
@@ -85,6 +88,7 @@ def draw_bank(
         fine = np.flatnonzero(defined & (kind >= 0) & (digests % 2 == held_out))
         rows = kept.add(lesson, 2 * drawn.site + kind, digests, fine)
         draws.remember(drawn.rows(rows[kind[rows] == CHANGING]))
+        most = np.where(kept.count[::2] > 0, tries, tries if futile is None else futile)
     return kept.bank(tried, undefined)
 
 
@@ -151,6 +155,8 @@ class InterventionDraws:
 
     def remember(self, changing: _Drawn) -> None:
         """Keep interventions that change the answer, for recombination."""
+        first, last = (np.searchsorted(self.known.site, changing.site, side) for side in ("left", "right"))
+        changing = changing.rows(last - first < REMEMBERED)
         both = _Drawn(*(np.concatenate(arrays) for arrays in zip(self.known, changing, strict=True)))
         self.known = both.rows(np.argsort(both.site, kind="stable"))
 

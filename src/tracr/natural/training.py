@@ -67,7 +67,7 @@ class State:
     shares: Array
     done: int
     admitted: Tree
-    """The weights of each admitted seed when it was admitted; of the others, anything."""
+    """The weights of each admitted seed when it was admitted; of the others, zeros."""
     admitted_after: Array
     """The steps that were done when each seed was admitted, 0 if it is not admitted."""
 
@@ -113,7 +113,8 @@ class Trainer:
         seeds = len(weights["unembed.W_U"])
         shares = np.stack([self._shares(np.zeros(len(self.wired)))] * seeds)
         optimiser = jax.jit(jax.vmap(self.optimiser.init))(weights)
-        return State(weights, optimiser, shares, 0, weights, np.zeros(seeds, dtype=np.int64))
+        nothing = {name: np.zeros(array.shape, array.dtype) for name, array in weights.items()}
+        return State(weights, optimiser, shares, 0, nothing, np.zeros(seeds, dtype=np.int64))
 
     def _shares(self, missed: Array) -> Array:
         """How often each site is drawn."""
@@ -145,7 +146,8 @@ class Trainer:
         """The lessons, on the device."""
         return jax.tree.map(jnp.asarray, self.bank.lessons)
 
-    def _draw(self, lessons: Lesson, shares: Any, key: Any) -> Lesson:
+    def _rows(self, shares: Any, key: Any) -> Any:
+        """The numbers of the lessons of one step."""
         keys = jax.random.split(key, 3)
         count = self.recipe.batch
         site = jax.random.choice(keys[0], len(self.wired), (count,), p=shares)
@@ -154,9 +156,7 @@ class Trainer:
         change = (wanted & (changing > 0)) | (staying == 0)
         among = jnp.where(change, changing, staying)
         place = jnp.floor(jax.random.uniform(keys[2], (count,)) * among).astype(int)
-        rows = jnp.asarray(self.bank.start)[site] + jnp.where(change, 0, changing) + jnp.minimum(place, among - 1)
-        drawn: Lesson = jax.tree.map(lambda array: array[rows], lessons)
-        return drawn
+        return jnp.asarray(self.bank.start)[site] + jnp.where(change, 0, changing) + jnp.minimum(place, among - 1)
 
     def _loss(self, weights: Tree, lesson: Lesson) -> Any:
         before, after = self.network.intervened(weights, lesson.base, lesson.source, lesson.patch)
@@ -173,14 +173,16 @@ class Trainer:
         update = self.optimiser
 
         def one(weights: Tree, state: Any, shares: Any, key: Any) -> Any:
-            def step(carry: Any, number: Any) -> Any:
+            def step(carry: Any, rows: Any) -> Any:
                 weights, state = carry
-                lesson = self._draw(lessons, shares, jax.random.fold_in(key, number))
+                lesson = jax.tree.map(lambda array: array[rows], lessons)
                 loss, slope = jax.value_and_grad(self._loss)(weights, lesson)
                 change, state = update.update(slope, state, weights)
                 return (optax.apply_updates(weights, change), state), loss
 
-            (weights, state), losses = jax.lax.scan(step, (weights, state), done + jnp.arange(size))
+            keys = jax.vmap(partial(jax.random.fold_in, key))(done + jnp.arange(size))
+            drawn = jax.vmap(partial(self._rows, shares))(keys)  # for all steps: small kernels cost most on a GPU
+            (weights, state), losses = jax.lax.scan(step, (weights, state), drawn)
             return weights, state, losses.mean()
 
         return jax.vmap(one)(weights, optimiser, shares, keys)

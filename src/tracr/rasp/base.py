@@ -115,11 +115,11 @@ class RASPExpr(Computation):
         """A copy with this place as its origin."""
         return self._twin(origin=origin)
 
-    def reading(self, children: Mapping[RASPExpr, RASPExpr]) -> Self:
-        """A copy that reads other expressions: `children` maps each child to its replacement."""
+    def reading(self, children: Mapping[RASPExpr, RASPExpr], origin: str | None = None) -> Self:
+        """A copy that reads other expressions: `children` maps each child to its replacement. It may have an origin."""
         read = {slot: children[value] for slot, value in self.fields().items() if isinstance(value, RASPExpr)}
         now = tuple(children[child] for child in self.children)
-        return self._twin(**read, children=now, depth=_depth(now))
+        return self._twin(**read, children=now, depth=_depth(now), origin=self.origin if origin is None else origin)
 
     def _twin(self, **changed: object) -> Self:
         return expression_of(type(self), {**self.fields(), **changed})
@@ -164,12 +164,21 @@ def _slots(kind: type[RASPExpr]) -> tuple[str, ...]:
 def _origin() -> str:
     """The line outside this package that builds the expression; empty if the command line builds it."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
-        if frame.f_globals["__name__"].startswith("tracr.cli."):
+    while frame.f_back is not None:
+        inside, command = _is_own(frame.f_globals.get("__name__"))
+        if command:
             return ""
+        if not inside:
+            break
         frame = frame.f_back
     file = frame.f_code.co_filename
     return "" if file.startswith("<") else f"{os.path.basename(file)}:{frame.f_lineno}"
+
+
+@functools.cache
+def _is_own(module: str | None) -> tuple[bool, bool]:
+    """Whether a module belongs to this package, and whether it belongs to the command line."""
+    return f"{module}.".startswith("tracr."), f"{module}".startswith("tracr.cli.")
 
 
 def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:

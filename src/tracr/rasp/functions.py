@@ -79,6 +79,7 @@ OPERATORS: dict[str, Function] = {
     "float": float,
     "bool": bool,
 }
+CONSTANTS: dict[str, Callable[[Any, Any], bool]] = {"True": lambda x, y: True, "False": lambda x, y: False}
 SIGNS = {"neg": "-", "pos": "+"}
 
 
@@ -203,13 +204,14 @@ class Comparison(enum.Enum):
     TRUE = "True"
     FALSE = "False"
 
+    def __init__(self, symbol: str) -> None:
+        self._holds = CONSTANTS[symbol] if symbol in CONSTANTS else OPERATORS[symbol]
+
     def __call__(self, key: Value, query: Value) -> bool:
         """Whether the comparison holds; an error if either is `None`."""
         if key is None or query is None:
             raise ValueError(f"{self!s} got None (key={key!r}, query={query!r}); use a lambda that accepts it")
-        if self is Comparison.TRUE or self is Comparison.FALSE:
-            return self is Comparison.TRUE
-        return bool(OPERATORS[self.value](key, query))
+        return bool(self._holds(key, query))
 
     def __str__(self) -> str:
         return f"Comparison.{self.name}"

@@ -40,7 +40,7 @@ from tracr.rasp.functions import Comparison
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.random_functions import ValueKind, kind_of
 from tracr.rasp.random_pool import NUMBERS, Limits, NothingFitsError, Pool, PoolSelector, PoolSOp
-from tracr.rasp.size import ProgramSize, size_of
+from tracr.rasp.size import ProgramSize, SharedSizes
 from tracr.rasp.traversal import topological
 from tracr.values import Value, short_repr
 
@@ -186,22 +186,15 @@ class _Drawing(Pool):
     ) -> None:
         super().__init__(rng, limits)
         self.least, self.most, self.printable = least, most, printable
-        self.sizes: dict[SOp, ProgramSize] = {}
+        self.sizes = SharedSizes()
         self.evaluated: list[dict[RASPExpr, Any]] = [{} for _ in range(PROBES)]
 
-    def size(self, sop: SOp) -> ProgramSize:
-        if sop not in self.sizes:
-            self.sizes[sop] = size_of(sop)
-        return self.sizes[sop]
-
-    def pick(self, fits: Callable[[PoolSOp], bool]) -> PoolSOp:
-        """An s-op to read that leaves room for its reader."""
-
-        def leaves_room(item: PoolSOp) -> bool:
-            size = self.size(item.sop)
-            return size.ops < self.most.ops and size.depth < self.most.depth
-
-        return super().pick(lambda item: fits(item) and leaves_room(item))
+    def keep(self, item: PoolSOp) -> None:
+        """Add an s-op to the pool; it can be read if it leaves room for its reader."""
+        self.items.append(item)
+        size = self.sizes.of(item.sop)
+        if size.ops < self.most.ops and size.depth < self.most.depth:
+            self.readable.append(item)
 
     def program(self, max_ops: int, inputs: Sequence[SOp]) -> SOp | None:
         """Draw up to `max_ops` s-ops and return the last; if none was drawn (rarely), an input or a constant.
@@ -212,14 +205,14 @@ class _Drawing(Pool):
             item = PoolSOp(sop, ValueKind.NUMBER, self.limits.max_seq_len, distinct=sop is indices)
             if sop is tokens:
                 item = PoolSOp(sop, kind_of(self.limits.vocab), len(self.limits.vocab), none=None in self.limits.vocab)
-            self.items.append(self.annotated(item) if self.chance(0.2) else item)
+            self.keep(self.annotated(item) if self.chance(0.2) else item)
         smallest = 0 in (max_ops, self.most.depth)
         if smallest or (self.chance(0.03) and self.least == ProgramSize(0, 0, 0)):
             return self.one_of([*self.items, self.constant()]).sop
         rules = [self.map, self.infix, self.sequence_map, self.linear, self.width, self.aggregate, self.aggregate]
         steps = int(self.rng.integers(1, max_ops + 1))
         tries = 0
-        while steps > 0 or not _exceeds(self.size(self.items[-1].sop), self.least):
+        while steps > 0 or not _exceeds(self.sizes.of(self.items[-1].sop), self.least):
             tries += 1
             if tries > TRIES:
                 return None
@@ -227,17 +220,19 @@ class _Drawing(Pool):
                 item = self.one_of(rules)()
             except NothingFitsError:
                 continue
-            if _exceeds(self.most, self.size(item.sop)) and (self.chance(0.1) or self.varies(item)):
-                self.items.append(self.annotated(item))
+            if _exceeds(self.most, self.sizes.of(item.sop)) and (self.chance(0.1) or self.varies(item)):
+                self.keep(self.annotated(item))
                 steps -= 1
         return self.items[-1].sop
 
     def varies(self, item: PoolSOp) -> bool:
         """Whether the s-op takes more than one value on a few inputs; other s-ops are mostly drawn again."""
         found: set[Value] = set()
+        unknown = topological([item.sop], self.evaluated[-1])  # on the last input, and perhaps on those before it
         for xs, known in zip(_probes(self.limits), self.evaluated, strict=True):
-            for expr in topological([item.sop], known):
-                known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
+            for expr in unknown:
+                if expr not in known:
+                    known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
             found.update(known[item.sop])
             if len(found) > 1:
                 return True

@@ -75,7 +75,7 @@ class DefaultRASPEvaluator:
     def evaluate_one(self, expr: RASPExpr, tokens: list[Value], inputs: Sequence[Result]) -> Result:
         """The value of `expr`, given those of its children."""
         result = _evaluate(expr, self, tokens, *inputs)
-        if expr.annotations.explicit.get(TYPED):
+        if expr.annotation(TYPED):
             check_kinds(expr, result)
         return result
 

@@ -64,6 +64,7 @@ class Pool:
         self.strings = (*(token for token in limits.vocab if isinstance(token, str)), "p", "q")
         self.numbers = (*(token for token in limits.vocab if is_number(token)), *NUMBERS)
         self.items: list[PoolSOp] = []
+        self.readable: list[PoolSOp] = []  # those that leave room for a reader
         self.choices: list[PoolSelector] = []
 
     def chance(self, probability: float) -> bool:
@@ -74,7 +75,7 @@ class Pool:
 
     def pick(self, fits: Callable[[PoolSOp], bool]) -> PoolSOp:
         """An s-op to read: mostly the latest that fits, so that most drawn s-ops are used."""
-        options = [item for item in self.items if fits(item)]
+        options = [item for item in self.readable if fits(item)]
         if not options:
             raise NothingFitsError
         return options[-1] if self.chance(0.6) else self.one_of(options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tracr.rasp.expressions import Full, Indices, Length, RASPExpr, Select, Selector, Tokens
 from tracr.rasp.traversal import topological
 
-__all__ = ["ProgramSize", "size_of"]
+__all__ = ["ProgramSize", "SharedSizes", "size_of"]
 
 FREE = (Tokens, Indices, Length, Full)  # inputs and constants need no computation
 
@@ -41,3 +41,39 @@ def size_of(program: RASPExpr) -> ProgramSize:
         ops += counts
         selectors += isinstance(expr, Select)
     return ProgramSize(ops, depth[program], selectors)
+
+
+class SharedSizes:
+    """The sizes of small programs that share expressions; each expression is looked at once.
+
+    >>> from tracr.rasp import rasp
+    >>> sizes = SharedSizes()
+    >>> all(sizes.of(program) == size_of(program) for program in (rasp.tokens == "a", rasp.length + 1))
+    True
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[RASPExpr, tuple[int, int]] = {}  # the expressions it is built from, as bits; its depth
+        self._ops = self._selectors = 0  # the bits of those that count
+        self._sizes: dict[RASPExpr, ProgramSize] = {}
+
+    def of(self, program: RASPExpr) -> ProgramSize:
+        """The size of a program, as `size_of` counts it."""
+        if program not in self._sizes:
+            for expr in topological([program], self._parts):
+                self._add(expr)
+            parts, depth = self._parts[program]
+            ops, selectors = (parts & self._ops).bit_count(), (parts & self._selectors).bit_count()
+            self._sizes[program] = ProgramSize(ops, depth, selectors)
+        return self._sizes[program]
+
+    def _add(self, expr: RASPExpr) -> None:
+        own = parts = 1 << len(self._parts)
+        depth = 0
+        for child in expr.children:
+            below, deep = self._parts[child]
+            parts, depth = parts | below, max(depth, deep)
+        counts = not isinstance(expr, (Selector, *FREE))
+        self._ops |= own * counts
+        self._selectors |= own * isinstance(expr, Select)
+        self._parts[expr] = parts, depth + counts

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tracr.ir.parameters import LayerParameters, Parameters
 
-__all__ = ["FINE", "Hook", "forward"]
+__all__ = ["FINE", "Hook", "forward", "pattern_of"]
 
 Tensor = Any
 Hook = Callable[[str, Tensor], Tensor | None]
@@ -120,6 +120,13 @@ def _attention(
     if "result" in fine:
         return here("attn.hook_result", xp.einsum("bphk,hkd->bphd", z, layer.W_O)).sum(axis=2) + layer.b_O
     return z.reshape(batch, length, heads * d_head) @ layer.W_O.reshape(heads * d_head, width) + layer.b_O
+
+
+def pattern_of(layer: LayerParameters, head: int, residual: NDArray[Any], *, causal: bool) -> NDArray[Any]:
+    """The attention pattern [batch, query, key] of one head, from the residual stream before its layer; in numpy."""
+    q, k = residual @ layer.W_Q[head] + layer.b_Q[head], residual @ layer.W_K[head] + layer.b_K[head]
+    scores = q @ np.swapaxes(k, 1, 2)
+    return _softmax(np.where(_lower_triangle(residual[0, :, 0], np), scores, -np.inf) if causal else scores)
 
 
 def _softmax(scores: NDArray[Any]) -> NDArray[Any]:

@@ -6,7 +6,9 @@ for them needs no special case.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -76,19 +78,22 @@ class Prepared:
     def table(self, node: InferredNode, op: Lookup | PairLookup) -> Codes:
         """The table, flat, with two more cells on each side for negative codes, which give errors."""
         if node.id not in self._tables:
-            self._tables[node.id] = np.pad(op.table, [(0, 2)] * op.table.ndim, constant_values=ERROR).ravel()
+            self._tables[node.id] = _extended(op.table, 2, ERROR).ravel()
         return self._tables[node.id]
 
     def matrix(self, selector: SelectorNode) -> Floats:
         """The selector's table [key, query]: 1 if selected; the first row, for missing keys, is zero."""
         if selector.id not in self._matrices:
-            self._matrices[selector.id] = np.pad((selector.table == 1).T.astype(np.float64), ((1, 0), (0, 0)))
+            queries, keys = selector.table.shape
+            matrix = np.zeros((keys + 1, queries))
+            matrix[1:] = (selector.table == 1).T
+            self._matrices[selector.id] = matrix
         return self._matrices[selector.id]
 
     def chosen(self, selector: SelectorNode) -> NDArray[np.bool_]:
         """The selector's table [query, key], flat, with a column and a row for missing values, never selected."""
         if selector.id not in self._chosen:
-            self._chosen[selector.id] = np.pad(selector.table == 1, (0, 1)).ravel()
+            self._chosen[selector.id] = _extended(selector.table == 1, 1, False).ravel()
         return self._chosen[selector.id]
 
     def moved(self, node: InferredNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
@@ -137,6 +142,13 @@ def prepared(program: Tables) -> Prepared:
     return found
 
 
+def _extended(table: NDArray[Any], cells: int, fill: int) -> NDArray[Any]:
+    """A table with this many more cells at the end of each axis."""
+    found = np.full([size + cells for size in table.shape], fill, dtype=table.dtype)
+    found[tuple(slice(size) for size in table.shape)] = table
+    return found
+
+
 def _may_fail(node: InferredNode) -> bool:
     match node.op:
         case TokensOp() | IndicesOp() | LengthOp() | Constant():
@@ -173,16 +185,17 @@ def _mean_table(program: Tables, node: InferredNode, op: Aggregation) -> MeanTab
     if source.maybe_none or not (op.default is None or is_number(op.default)):
         return None
     fractions = [fraction_of(number) for number in source.numbers.tolist()]
-    scale = int(np.lcm.reduce([min(f.denominator, 2 * LARGEST_SCALE) for f in fractions], dtype=object))
+    scale = math.lcm(*(min(f.denominator, 2 * LARGEST_SCALE) for f in fractions))
     if scale > LARGEST_SCALE:
         return None
-    lowest = min(fractions)
-    units = [int((fraction - lowest) * scale) for fraction in fractions]
+    multiples = [fraction.numerator * (scale // fraction.denominator) for fraction in fractions]
+    lowest = min(multiples)
+    units = [multiple - lowest for multiple in multiples]
     width = max(units) * longest + 1
     if width * (longest + 1) > MEAN_CELLS:
         return None
     counts = np.arange(longest + 1)[:, None]
-    sums = (np.arange(width) + counts * int(lowest * scale)) / scale
+    sums = (np.arange(width) + counts * lowest) / scale
     means = sums / np.maximum(counts, 1)
     means[0] = np.nan if op.default is None else float(op.default)
     return MeanTable(np.array([*units, 0.0]), snap(node.domain, means).ravel(), width)

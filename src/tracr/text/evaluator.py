@@ -99,7 +99,7 @@ class Evaluator:
         if not isinstance(value, RASPExpr) or _is_made(value):
             return value
         inner = {child: self.made(child, span) for child in value.children}
-        twin = value.reading(inner).written_at(self.place(span))
+        twin = value.reading(inner, self.place(span))
         return twin.annotated(**{TYPED: not _is_half(twin)}) if isinstance(twin, SOp) else twin
 
     # expressions

@@ -30,8 +30,7 @@ from tests.runtime.kernel.networks import random_network
 from tracr.ir.parameters import Parameters
 from tracr.rasp.generate import random_program
 from tracr.runtime.kernel import kernel
-from tracr.runtime.kernel.kernel import Kernel
-from tracr.runtime.kernel.packed import pack
+from tracr.runtime.kernel.kernel import Kernel, pack
 
 KERNEL: Any = vars(kernel)["_kernel"]  # the extension in C
 Array = NDArray[Any]

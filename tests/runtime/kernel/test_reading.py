@@ -11,7 +11,7 @@ import tracr
 from tests.runtime.kernel.fuzz_kernel import EXTREME, run, try_broken
 from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.kernel import kernel
-from tracr.runtime.kernel.packed import pack
+from tracr.runtime.kernel.kernel import pack
 
 KERNEL: Any = vars(kernel)["_kernel"]  # the extension in C
 pytestmark = pytest.mark.skipif(KERNEL is None, reason="installed without a C compiler")
@@ -227,3 +227,34 @@ def test_an_output_that_is_none_is_refused(readings: Any, values: Any, middles: 
     with pytest.raises(ValueError, match=r"readings are not of 1 logits|do not say what an output is"):
         KERNEL.answer(network, readings, 0, values, middles, ["a"])
     assert KERNEL.answer(network, LOGIT, 0, None, None, ["a"]) == [9.0]
+
+
+SIZES = [2, 3, 4, 5, 1, 2, 3]  # tokens, positions, dimensions, logits; a layer's heads, their inside, its neurons
+COUNT = 2 * 4 + 3 * 4 + 3 * (4 * 2 + 2) + 2 * 4 + 4 + 4 * 3 + 3 + 3 * 4 + 4 + 4 * 5
+
+
+def test_all_weights_of_a_model_can_be_packed() -> None:
+    words, numbers = KERNEL.pack(np.ones(COUNT, np.float32), np.array(SIZES, np.int32), False)
+    KERNEL.load(words, numbers, {"a": 0, "b": 1}, 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes", "reason"),
+    [
+        (COUNT - 1, SIZES, "its weights end too early"),
+        (COUNT + 1, SIZES, "its weights go on behind its end"),
+        (COUNT, [*SIZES[:4], 2**30, 2**30, 2**30], "its weights end too early"),
+        (COUNT, [2**31 - 1, *SIZES[1:]], "its weights end too early"),
+        (COUNT, [-2, *SIZES[1:]], "a size is negative"),
+        (COUNT, SIZES[:-1], "its sizes are not those of layers"),
+        (COUNT, [], "its sizes are not those of layers"),
+    ],
+)
+def test_weights_of_other_sizes_are_not_packed(count: int, sizes: list[int], reason: str) -> None:
+    with pytest.raises(ValueError, match=f"^no model to pack: {reason}$"):
+        KERNEL.pack(np.ones(count, np.float32), np.array(sizes, np.int32), False)
+
+
+def test_only_numbers_of_32_bits_are_packed() -> None:
+    with pytest.raises(ValueError, match="do not hold 32 bits each"):
+        KERNEL.pack(b"abc", np.array(SIZES, np.int32), False)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tracr.certificate.certificate import Certificate
     from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
+    from tracr_check import Verdict
 
 __all__ = ["block", "card", "front_matter", "page", "plain", "shortened", "usage"]
 
@@ -36,8 +37,12 @@ def card(
     activation: str,
     checked: Verification,
     certificate: Certificate | None,
+    verdict: Verdict | None,
 ) -> str:
-    """`README.md`, for the model with layer norms that the checkpoint holds, and its compiled model's certificate."""
+    """`README.md`, for the model with layer norms that the checkpoint holds.
+
+    `certificate` is its compiled model's, `verdict` that on the checkpoint itself.
+    """
     options = model.options
     longest = model.program.lengths[1]
     parts = [
@@ -56,7 +61,7 @@ def card(
         "Heads and neurons beyond those of a layer are zeros.",
         "## Exactness",
         _exactness(model, activation, checked),
-        _certificate(certificate),
+        _certificate(certificate, verdict),
         "The folder `tracr` holds the program as data and its weights in float64: `tracr.load` of this folder gives "
         "the labelled model back. transformers does not read it.",
     ]
@@ -200,20 +205,36 @@ def _exactness(model: DesignedModel, activation: str, checked: Verification) -> 
     return "\n".join(lines)
 
 
-def _certificate(certificate: Certificate | None) -> str:
-    """The verdict on the compiled model, before layer norms were added."""
+def _certificate(certificate: Certificate | None, verdict: Verdict | None) -> str:
+    """The verdicts on the tensors of the checkpoint, and on the compiled model before layer norms were added."""
     if certificate is None:
         return ""
-    lines = [
-        "## Certificate",
+    lines = ["## Certificate"]
+    if verdict is not None and verdict.accepted:
+        lines += [
+            f"The verdict of `tracr-check` on the tensors of this GPT-2, layer norms included: **ACCEPTED in "
+            f"{verdict.arithmetic}, lengths {verdict.lengths[0]} to {verdict.lengths[1]}, "
+            f"{'padded' if verdict.padded else 'unpadded'}**.",
+            verdict.theorem,
+            "\n".join(f"- assuming: {plain(one)}" for one in verdict.assumptions),
+            "`python -m tracr_check .` in this folder repeats the check; it needs numpy and the package `tracr_check` "
+            "only.",
+        ]
+        return "\n\n".join(lines)
+    if verdict is not None:
+        lines.append(
+            f"The verdict of `tracr-check` on the tensors of this GPT-2, layer norms included: "
+            f"**{plain(str(verdict))}**. No proof was found. This does not mean that the model is wrong."
+        )
+    lines.append(
         f"The verdict of `tracr-check` on the compiled model, before layer norms were added: "
-        f"**{plain(certificate.headline)}**.",
-    ]
+        f"**{plain(certificate.headline)}**."
+    )
     if certificate.accepted:
         lines.append(certificate.theorem)
         lines.append("\n".join(f"- assuming: {plain(one)}" for one in certificate.assumptions))
     lines.append(
-        "The certificate is about the weights of that model, not about the tensors of this GPT-2. If the folder "
+        "That certificate is about the weights of that model, not about the tensors of this GPT-2. If the folder "
         "`tracr` has a `certificate.json`, `python -m tracr_check tracr` repeats the check; it needs numpy and the "
         "package `tracr_check` only."
     )

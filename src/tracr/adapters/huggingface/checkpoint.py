@@ -24,13 +24,15 @@ from tracr.adapters.huggingface.fine_tuned import with_checkpoint
 from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, GPT2Sizes, config_json, generation_json, sizes_of, tensors
 from tracr.adapters.huggingface.head import Numbers, WordHead, head_of
 from tracr.adapters.huggingface.tokens import tokenizer_config_json, tokenizer_json
-from tracr.errors import FormatError, TracrError
+from tracr.errors import FormatError, TracrError, WriteError
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import parse
 
 if TYPE_CHECKING:
+    from tracr.certificate.certificate import Certificate
     from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
+    from tracr_check import Verdict
 
 __all__ = [
     *("FOLDER", "as_changed", "checkpoint_files", "chosen_output", "dump", "is_checkpoint", "is_ours", "is_unchanged"),
@@ -64,8 +66,7 @@ def save_pretrained(
 ) -> None:
     """Write the model as a GPT-2 checkpoint; see `CompiledModel.save_pretrained`."""
     from tracr.certificate.certifying import shown_certificate
-    from tracr.certificate.saving import certificate_files
-    from tracr.saving.models import check_target, files_of
+    from tracr.saving.models import check_target
 
     if activation not in ACTIVATIONS:
         raise TracrError(f"there is no activation {activation!r}", hint=f"use one of {', '.join(ACTIVATIONS)}")
@@ -85,12 +86,34 @@ def save_pretrained(
             {"output": chosen.name, "numbers": numbers},
         ),
         "ground_truth.json": _ground_truth(normed, sizes),
-        "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET), certificate).encode(),
     }
+    own = _own_files(model, certificate)
+    verdict = _verdict({**files, **own})
+    checked = normed.verify(BUDGET)
+    files["README.md"] = card(normed, chosen, sizes, head, activation, checked, certificate, verdict).encode()
     assert set(files) == NAMES
-    more = certificate_files(certificate) if certificate is not None and certificate.model is model else {}
-    own = {**files_of(model), **more}
-    write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in own.items()}})
+    write_folder(path, {**files, **own})
+
+
+def _own_files(model: DesignedModel, shown: Certificate | None) -> dict[str, bytes]:
+    """The files of the saved model, with its certificate if one can be shown."""
+    from tracr.certificate.certifying import shown_certificate
+    from tracr.certificate.saving import certificate_files
+    from tracr.saving.models import files_of
+
+    own = shown if shown is None or shown.model is model else shown_certificate(model)
+    files = {**files_of(model), **({} if own is None else certificate_files(own))}
+    return {f"{FOLDER}/{name}": data for name, data in files.items()}
+
+
+def _verdict(files: dict[str, bytes]) -> Verdict | None:
+    """The checker's verdict on a checkpoint; None without hints, and where the disk refuses temporary files."""
+    from tracr.certificate.certifying import CERTIFICATE, files_verdict
+
+    try:
+        return files_verdict(files) if f"{FOLDER}/{CERTIFICATE}" in files else None
+    except WriteError:
+        return None
 
 
 def checkpoint_files(

@@ -60,11 +60,16 @@ ORDERS: dict[str, Order] = {
 
 
 def execute(
-    weights: Mapping[str, Array], ids: Array, causal: bool, dot: Order, after: list[Array] | None = None
+    weights: Mapping[str, Array],
+    ids: Array,
+    causal: bool,
+    dot: Order,
+    after: list[Array] | None = None,
+    epsilon: float | None = None,
 ) -> Array:
     """Logits for ids [batch, position]; `weights` have their names in the file, in float32.
 
-    `after` gets the stream after the embedding and after each sub-layer.
+    `after` gets the stream after the embedding and after each sub-layer. `epsilon` is that of layer norms, if any.
     """
     seen = [] if after is None else after
     length = ids.shape[1]
@@ -75,15 +80,28 @@ def execute(
     for number in range(layers):
         layer = {name.rpartition(".")[2]: w for name, w in weights.items() if name.startswith(f"blocks.{number}.")}
         heads = layer["W_Q"].shape[0]
-        stream = stream + (_attention(layer, stream, hidden, dot) if heads else layer["b_O"])
+        stream = stream + (_attention(layer, _normed(stream, epsilon), hidden, dot) if heads else layer["b_O"])
         seen.append(stream)
         if layer["W_in"].shape[1]:
-            neurons = np.maximum(dot(stream, layer["W_in"]) + layer["b_in"], np.float32(0))
+            neurons = np.maximum(dot(_normed(stream, epsilon), layer["W_in"]) + layer["b_in"], np.float32(0))
             stream = stream + (dot(neurons, layer["W_out"]) + layer["b_out"])
         else:
             stream = stream + layer["b_out"]
         seen.append(stream)
-    return dot(stream, weights["unembed.W_U"])
+    return dot(_normed(stream, epsilon), weights["unembed.W_U"])
+
+
+def _normed(stream: Array, epsilon: float | None) -> Array:
+    """The stream after a layer norm, its mean by Welford's recurrence; without epsilon the stream itself."""
+    if epsilon is None:
+        return stream
+    mean = np.zeros(stream.shape[:-1], np.float32)
+    for place in range(stream.shape[-1]):
+        mean = mean + (stream[..., place] - mean) * np.float32(1 / (place + 1))
+    centred = stream - mean[..., None]
+    variance = (centred * centred).mean(-1, keepdims=True, dtype=np.float32)
+    scale = np.float32(1) / np.sqrt(variance + np.float32(epsilon))
+    return np.asarray(centred * scale * np.float32(epsilon**0.5))
 
 
 def _attention(layer: Mapping[str, Array], stream: Array, hidden: Array | None, dot: Order) -> Array:

@@ -80,6 +80,7 @@ class EveryInput:
     def __init__(self, parts: SavedParts) -> None:
         model = parts.model
         self.causal: bool = model["options"]["causal"]
+        self.epsilon: float | None = model.get("variant", {}).get("epsilon")
         self.tokens = len(model["options"]["vocab"])
         self.meaning = Meaning(model, parts.tables)
         self.slices = [(start, stop) for _, start, stop in model["outputs"]]
@@ -119,7 +120,7 @@ def wrong_inputs(parts: SavedParts, inputs: EveryInput, orders: Sequence[str] = 
 def _wrong(weights: dict[str, Array], inputs: EveryInput, order: str) -> int:
     wrong = 0
     for ids, length, expected in inputs.batches:
-        logits = execute(weights, ids, inputs.causal, ORDERS[order])[:, 1 : length + 1]
+        logits = execute(weights, ids, inputs.causal, ORDERS[order], epsilon=inputs.epsilon)[:, 1 : length + 1]
         bad = ~np.isfinite(logits).all((1, 2))
         for place, (start, stop) in enumerate(inputs.slices):
             number = inputs.meaning.outputs[place][1]

@@ -14,6 +14,7 @@ model cannot say them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from tracr.lab.methods.passes import model_of
 from tracr.lab.variables.network import stream_network
 from tracr.values import Value
 
-__all__ = ["Flips", "causal_recovery", "drawn_flips"]
+__all__ = ["FlippedRuns", "Flips", "causal_recovery", "drawn_flips"]
 
 Array = NDArray[Any]
 MOST = 48  # features that are asked for
@@ -140,22 +141,53 @@ def causal_recovery(
 
     `truth` is that of the training tokens.
     """
-    if not len(flips.feature):
-        return None
-    case, model, network = feature_case_of(subject), model_of(subject), stream_network(subject)
-    moves = {one: _move(found, int(matches.atom[one]), training, truth, one) for one in set(flips.feature.tolist())}
-    place = PLACES["post"] if case.dials.place == "mlp" else case.place
-    stream = network.streams(model.encode(flips.inputs))[place].copy()
-    move = np.array([moves[one] for one in flips.feature.tolist()])
-    stream[np.arange(len(stream)), flips.token + 1] += np.where(flips.on, 1, -1)[:, None] * move
-    answers = subject.outputs[0].codes(network.logits_from(place, stream))[:, 1:]
-    return float(((answers == flips.answers) | ~flips.counted).all(axis=1).mean())
+    return FlippedRuns(subject, training, truth, flips).recovery(found, matches)
 
 
-def _move(found: FoundDictionary, atom: int, training: FeatureData, truth: FeatureTruth, feature: int) -> Array:
-    """The part along an atom of the difference between mean activations where a feature fires and where it does not."""
-    fires = truth.fires[:, feature]
-    if atom < 0 or not fires.any() or fires.all():
-        return np.zeros(found.atoms.shape[1])
-    difference = training.activations[fires].mean(axis=0) - training.activations[~fires].mean(axis=0)
+class FlippedRuns:
+    """Interventions on a subject, prepared for any number of dictionaries: the streams that are moved, and by how much
+    mean activations differ where a feature fires. `truth` is that of the training tokens."""
+
+    def __init__(self, subject: Any, training: FeatureData, truth: FeatureTruth, flips: Flips) -> None:
+        self._flips, self._training, self._truth, self._output = flips, training, truth, subject.outputs[0]
+        case = feature_case_of(subject)
+        self._place = PLACES["post"] if case.dials.place == "mlp" else case.place
+        self._network = stream_network(subject)
+        self._ids = model_of(subject).encode(flips.inputs)
+
+    @cached_property
+    def _streams(self) -> Array:
+        return self._network.streams(self._ids)[self._place]
+
+    @cached_property
+    def _differences(self) -> dict[int, Array]:
+        """For each feature that is flipped, the difference of mean activations; 0 if it always or never fires."""
+        rows = self._training.activations
+        found = {}
+        for feature in {*self._flips.feature.tolist()}:
+            fires = self._truth.fires[:, feature]
+            both = fires.any() and not fires.all()
+            found[feature] = rows[fires].mean(axis=0) - rows[~fires].mean(axis=0) if both else np.zeros(rows.shape[1])
+        return found
+
+    def recovery(self, found: FoundDictionary, matches: Matches) -> float | None:
+        """The share of interventions that the model answers as the program; `None` if there are none."""
+        flips = self._flips
+        if not len(flips.feature):
+            return None
+        moves = {
+            feature: _along(found, int(matches.atom[feature]), difference)
+            for feature, difference in self._differences.items()
+        }
+        stream = self._streams.copy()
+        move = np.array([moves[one] for one in flips.feature.tolist()])
+        stream[np.arange(len(stream)), flips.token + 1] += np.where(flips.on, 1, -1)[:, None] * move
+        answers = self._output.codes(self._network.logits_from(self._place, stream))[:, 1:]
+        return float(((answers == flips.answers) | ~flips.counted).all(axis=1).mean())
+
+
+def _along(found: FoundDictionary, atom: int, difference: Array) -> Array:
+    """The part of a difference along an atom; 0 without one."""
+    if atom < 0:
+        return np.zeros_like(difference)
     return np.asarray(difference @ found.directions[atom] * found.directions[atom])

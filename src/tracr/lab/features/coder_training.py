@@ -43,6 +43,8 @@ class CoderRecipe:
     steps: int = 2_000
     batch: int = 512
     rate: float = 3e-3
+    precision: str = "highest"
+    """Of products, as `jax.default_matmul_precision` takes it: some devices round to fewer bits by default."""
 
 
 def train_coders(
@@ -62,7 +64,7 @@ def train_coders(
     most = int(max(sparsities)) if recipe.kind == "topk" else 0
     given = jnp.asarray(np.array(sparsities), jnp.float32)
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits by default
+    with jax.default_matmul_precision(recipe.precision):
         trained = _trained(recipe, most, *scaled, given, keys)
     weights = {name: np.asarray(array, dtype=np.float64) for name, array in trained.items()}
     return [
@@ -148,10 +150,21 @@ def _encoded(kind: str, most: int, own: Tree, x: Array, sparsity: Array) -> tupl
         return _jump(before, threshold), sparsity * _above(before, threshold).sum(axis=-1).mean()
     codes = jax.nn.relu(before)
     if kind == "topk":
-        largest = jax.lax.top_k(codes, min(most, codes.shape[-1]))[0]
-        least = jnp.take(largest, sparsity.astype(int) - 1, axis=-1, mode="clip")
-        return jnp.where(codes >= least[:, None], codes, 0.0), jnp.zeros(())
+        least = _kth_largest(jax.lax.stop_gradient(codes), sparsity, most)
+        return jnp.where(codes >= least, codes, 0.0), jnp.zeros(())
     return codes, sparsity * codes.sum(axis=-1).mean()
+
+
+def _kth_largest(codes: Array, k: Array, most: int) -> Array:
+    """The k-th largest code of each row, k <= most; 0 if fewer are positive. Equal codes count once.
+
+    A few maxima cost less than `top_k`, which sorts whole rows on some devices.
+    """
+    least = jnp.full((*codes.shape[:-1], 1), jnp.inf)
+    for number in range(most):
+        lower = jnp.where(codes < least, codes, 0.0).max(axis=-1, keepdims=True)
+        least = jnp.where(number < k, lower, least)
+    return least
 
 
 @jax.custom_vjp  # type: ignore[untyped-decorator]

@@ -108,18 +108,27 @@ def _data(
     return FeatureData(case.place, rows[case.place], len(names_at(case)), inputs, rows.get("read"), used)
 
 
-def feature_truth(subject: Any, inputs: Inputs) -> FeatureTruth:
-    """The truth about a subject's features on some inputs. Firing is the compiled program's, directions the model's."""
+def feature_truth(subject: Any, inputs: Inputs, fires: NDArray[np.bool_] | None = None) -> FeatureTruth:
+    """The truth about a subject's features on some inputs. Firing is the compiled program's, directions the model's.
+
+    `fires` is the firing, if it is known: that of another subject of the case, on the same inputs.
+    """
     case, model = feature_case_of(subject), model_of(subject)
-    compiled = case.model
     _require_labels(case, model)
+    labels = {label: place for place, label in enumerate(case.model.residual.labels)}
+    names = names_at(case)
+    columns = [labels[name] for name in names]
+    directions = np.asarray(model.directions, dtype=np.float64)[columns]
+    return FeatureTruth(names, directions, _fires(case, inputs, columns) if fires is None else fires)
+
+
+def _fires(case: FeatureCase, inputs: Inputs, columns: list[int]) -> NDArray[np.bool_]:
+    """Where the features of some labels fire [token, feature], in the compiled model."""
+    compiled = case.model
     seen: dict[str, Array] = {}
     forward(compiled.parameters, compiled.encode(inputs), np, causal=compiled.options.causal, hook=seen.__setitem__)
-    names = names_at(case)
-    labels = {label: place for place, label in enumerate(compiled.residual.labels)}
-    columns = [labels[name] for name in names]
-    codes = seen[case.place][:, 1:][..., columns].reshape(-1, len(names))
-    return FeatureTruth(names, np.asarray(model.directions, dtype=np.float64)[columns], codes > FIRES)
+    codes = seen[case.place][:, 1:][..., columns].reshape(-1, len(columns))
+    return np.asarray(codes > FIRES)
 
 
 def _require_labels(case: FeatureCase, model: Any) -> None:

@@ -16,9 +16,9 @@ from tracr.lab.features.found import FoundDictionary
 from tracr.lab.features.questions import feature_truth
 
 if TYPE_CHECKING:
-    from tracr.lab.features.questions import FeatureData
+    from tracr.lab.features.questions import FeatureData, FeatureTruth
 
-__all__ = ["supervised", "true_features"]
+__all__ = ["supervised", "supervised_by", "true_features"]
 
 PENALTY, STEPS = 0.05, 60  # of the lasso, for features of length 1
 RIDGE = 1e-3  # of the mean variance
@@ -44,8 +44,12 @@ def _lasso(rows: Any, atoms: Any) -> Any:
 
 def supervised(subject: Any, data: FeatureData) -> FoundDictionary:
     """Directions and reads, from activations and the true firing."""
-    fires = feature_truth(subject, data.inputs).fires.astype(np.float64)
-    rows = data.activations
+    return supervised_by(feature_truth(subject, data.inputs), data)
+
+
+def supervised_by(truth: FeatureTruth, data: FeatureData) -> FoundDictionary:
+    """The same, for a truth that is known already."""
+    fires, rows = truth.fires.astype(np.float64), data.activations
     shares, centre = fires.mean(axis=0), rows.mean(axis=0)
     codes, spread = fires - shares, rows - centre
     atoms = np.linalg.lstsq(codes, spread, rcond=1e-9)[0]

@@ -6,6 +6,7 @@ Atoms that never fire on the held-out tokens do not count. Features and the othe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,9 +105,10 @@ def score_dictionary(
     truth: FeatureTruth,
     examination: FeatureData,
     examined: FeatureTruth,
-    causal: float | None = None,
+    causal: Callable[[Matches], float | None] = lambda matches: None,
 ) -> FeatureScores:
-    """The scores on held-out tokens; thresholds are chosen on training tokens. `causal` is measured elsewhere."""
+    """The scores on held-out tokens; thresholds are chosen on training tokens. `causal` measures the score `causal` of
+    the atoms that features have."""
     before = found.codes(read_by(found, training)[:CHOSEN_ON])
     codes = found.codes(read_by(found, examination))
     matches = matches_of(found, examined, codes)
@@ -123,7 +125,7 @@ def score_dictionary(
         _mean_f1(fires, examined.fires),
         _absorption(found, matches, codes, fires, examined),
         _splitting(matches),
-        causal,
+        causal(matches),
         float(1 - (error**2).sum() / max((spread**2).sum(), 1e-12)),
         atoms,
     )
@@ -136,11 +138,12 @@ def read_by(found: FoundDictionary, data: FeatureData) -> Array:
 
 def firings(matches: Matches, before: Array, truth: FeatureTruth, codes: Array) -> NDArray[np.bool_]:
     """Whether each feature's atom fires on each token of `codes`; thresholds are the best on the tokens of `before`."""
+    features = np.flatnonzero(matches.atom >= 0)
+    atoms, sign = matches.atom[features], matches.sign[features]
+    chosen_on, true = (np.ascontiguousarray(one.T) for one in (sign * before[:, atoms], truth.fires[: len(before)]))
+    thresholds = [best_threshold(one, true[feature]) for one, feature in zip(chosen_on, features, strict=True)]
     fires = np.zeros((len(codes), len(matches.atom)), dtype=bool)
-    for feature, (atom, sign) in enumerate(zip(matches.atom.tolist(), matches.sign.tolist(), strict=True)):
-        if atom >= 0:
-            threshold = best_threshold(sign * before[:, atom], truth.fires[: len(before), feature])
-            fires[:, feature] = sign * codes[:, atom] > threshold
+    fires[:, features] = sign * codes[:, atoms] > np.array(thresholds)
     return fires
 
 
@@ -150,9 +153,14 @@ def best_threshold(codes: Array, fires: NDArray[np.bool_]) -> float:
     >>> best_threshold(np.array([0.0, 0.2, 0.9, 1.0]), np.array([False, False, True, True]))
     0.55
     """
-    order = np.argsort(-codes, kind="stable")
-    ranked, hits = codes[order], np.cumsum(fires[order])
-    f1 = 2 * hits / (np.arange(1, len(codes) + 1) + max(1, int(fires.sum())))
+    active = np.flatnonzero(codes)  # most codes are 0: they are one entry, so that few numbers are sorted
+    silent = len(codes) - len(active)
+    values = np.append(codes[active], [0.0] * bool(silent))
+    sizes = np.append(np.ones(len(active), dtype=np.int64), [silent] * bool(silent))
+    true = np.append(fires[active], [fires.sum() - fires[active].sum()] * bool(silent))
+    order = np.argsort(-values, kind="stable")
+    ranked, hits = values[order], np.cumsum(true[order])
+    f1 = 2 * hits / (np.cumsum(sizes[order]) + max(1, int(fires.sum())))
     last = np.append(ranked[1:] < ranked[:-1], True)  # equal codes are above a threshold together, or not at all
     best = int(np.where(last, f1, -1.0).argmax())
     return float((ranked[best] + ranked[best + 1]) / 2) if best + 1 < len(ranked) else float(ranked[best] - 1)

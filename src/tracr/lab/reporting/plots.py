@@ -15,7 +15,8 @@ __all__ = ["Limits", "interval_panel", "limits_of", "line_panel", "scatter_plot"
 
 Limits = tuple[float, float]
 WIDTH, LABEL, ROW, TOP, BOTTOM = 360, 128, 21, 6, 26
-LONGEST = 18  # characters of a label
+LONGEST, LONGER = 18, 40  # characters of a label; those of methods with settings
+LETTER = 7.4  # pixels
 SQUARE = 300
 CELL = 2  # pixels: dots closer than that are one
 DENSITIES = (1, 2, 5, 15, math.inf)
@@ -30,14 +31,16 @@ def limits_of(estimates: Iterable[Estimate | None]) -> Limits:
 def interval_panel(title: str, items: Sequence[tuple[str, Estimate | None]], limits: Limits) -> str:
     """A dot with its interval for each item, below each other."""
     height = TOP + ROW * len(items) + BOTTOM
-    left, right = LABEL, WIDTH - 14
+    longest = max([LONGEST, *(min(len(label), LONGER) for label, _ in items)])
+    more = round(LETTER * (longest - LONGEST))
+    left, right = LABEL + more, WIDTH + more - 14
     parts = [_grid(limits, left, right, TOP, TOP + ROW * len(items))]
     for number, (label, estimate) in enumerate(items):
         y = TOP + ROW * (number + 0.5)
-        parts.append(f'<text class="label" x="{left - 8}" y="{y + 4:.1f}">{_short(label)}</text>')
+        parts.append(f'<text class="label" x="{left - 8}" y="{y + 4:.1f}">{_short(label, longest)}</text>')
         parts.append(_interval(estimate, limits, left, right, y))
     said = "; ".join(f"{label} {estimate_text(estimate)}" for label, estimate in items)
-    return _svg(f"{title}: {said}", WIDTH, height, parts)
+    return _svg(f"{title}: {said}", WIDTH + more, height, parts)
 
 
 def _interval(estimate: Estimate | None, limits: Limits, left: float, right: float, y: float) -> str:
@@ -142,11 +145,11 @@ def _grid(limits: Limits, left: float, right: float, top: float, bottom: float) 
     return "".join(parts)
 
 
-def _short(label: str) -> str:
+def _short(label: str, longest: int = LONGEST) -> str:
     """A label that fits, with the whole one as its tooltip."""
-    if len(label) <= LONGEST:
+    if len(label) <= longest:
         return escape(label)
-    return f"<title>{escape(label)}</title>{escape(label[: LONGEST - 1])}…"
+    return f"<title>{escape(label)}</title>{escape(label[: longest - 1])}…"
 
 
 def _svg(said: str, width: float, height: float, parts: Iterable[str]) -> str:

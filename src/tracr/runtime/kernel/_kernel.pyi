@@ -4,7 +4,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def load(words: NDArray[Any], numbers: NDArray[Any], ids: dict[Any, int], threads: int) -> object:
+def pack(weights: NDArray[Any], sizes: NDArray[Any], causal: bool) -> tuple[bytes, bytes]:
+    """The integers and the numbers of a network, from all weights of a model (`packed.py`).
+
+    Weights that are not of these sizes are refused with a `ValueError`.
+    """
+
+def load(words: NDArray[Any] | bytes, numbers: NDArray[Any] | bytes, ids: dict[Any, int], threads: int) -> object:
     """A network from its integers and numbers, and the ids of its tokens; it runs at most `threads` threads.
 
     Integers and numbers that are not a valid network are refused with a `ValueError`.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.parameters import Parameters
-from tracr.runtime.kernel.packed import pack
+from tracr.runtime.kernel.packed import flat, sizes
 from tracr.runtime.outputs import Output
 from tracr.runtime.vocabulary import Vocabulary
 from tracr.threads import processors
@@ -22,8 +22,10 @@ try:
     from tracr.runtime.kernel import _kernel
 except ImportError:  # installed without a C compiler
     _kernel = None  # type: ignore[assignment]
+if not hasattr(_kernel, "pack"):  # built for an older version
+    _kernel = None  # type: ignore[assignment]
 
-__all__ = ["BUILT", "Kernel"]
+__all__ = ["BUILT", "Kernel", "pack"]
 
 BUILT = _kernel is not None
 
@@ -32,12 +34,29 @@ FEW_WEIGHTS = 50_000  # with at most this many nonzero weights the kernel is fas
 DENSE = 1 / 8  # with more, the kernel is faster if at most this fraction of all weights is not zero
 
 
+def pack(
+    parameters: Parameters, causal: bool, weights: NDArray[np.float32] | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The integers and the numbers of a network, in the order in which `c/unpack.h` reads and checks them."""
+    given = flat(parameters) if weights is None else weights
+    words, numbers = _kernel.pack(given, sizes(parameters), causal)
+    return np.frombuffer(words, np.int32), np.frombuffer(numbers, np.float32)
+
+
 class Kernel:
     """A model's weights in the kernel's format."""
 
-    def __init__(self, parameters: Parameters, vocabulary: Vocabulary, outputs: Sequence[Output], causal: bool) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        vocabulary: Vocabulary,
+        outputs: Sequence[Output],
+        causal: bool,
+        weights: NDArray[np.float32] | None = None,
+    ) -> None:
+        """`weights` are those of `flat(parameters)`, if they are at hand."""
         ids = {token: number for number, token in enumerate(vocabulary.tokens)}
-        words, numbers = pack(parameters, causal)
+        words, numbers = pack(parameters, causal, weights)
         self._network = _kernel.load(words, numbers, ids, processors())
         self.finite = bool(np.isfinite(numbers).all())
         self._logits = np.array([(0, parameters.W_U.shape[1], False)], np.int32)
@@ -56,11 +75,11 @@ class Kernel:
         """The kernel with these weights; `None` if it was not built, or if products of matrices are faster."""
         if _kernel is None:
             return None
-        weights = np.concatenate([array.ravel() for _, array in parameters.named()])
+        weights = flat(parameters)
         many = np.count_nonzero(weights) > max(FEW_WEIGHTS, DENSE * weights.size)
         if many or not np.isfinite(weights).all():
             return None
-        kernel = Kernel(parameters, vocabulary, outputs, causal)
+        kernel = Kernel(parameters, vocabulary, outputs, causal, weights)
         return kernel if kernel.finite else None
 
     def answer(self, tokens: Any) -> list[Any] | None:
@@ -76,7 +95,7 @@ class Kernel:
     def codes(self, ids: Array) -> tuple[list[Array], bool]:
         """The codes [batch, position] of each output; and whether no logit is NaN."""
         kept, numbers = self._run(ids, self._kept, self._ends[-1])
-        parts = np.split(kept, self._ends[:-1], axis=-1)
+        parts = [kept] if len(self._ends) == 1 else np.split(kept, self._ends[:-1], axis=-1)
         return [output.codes_of(part) for output, part in zip(self._outputs, parts, strict=True)], numbers
 
     def _run(self, ids: Array, readings: Array, columns: int) -> tuple[Array, bool]:

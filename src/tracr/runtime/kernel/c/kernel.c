@@ -7,6 +7,7 @@
 #include "coding.h"
 #include "forward.h"
 #include "network.h"
+#include "pack.h"
 #include "unpack.h"
 
 #define NAME "tracr.network"
@@ -33,6 +34,29 @@ static void discard_loaded(loaded *model) {
 }
 
 static void unload(PyObject *capsule) { discard_loaded(PyCapsule_GetPointer(capsule, NAME)); }
+
+static PyObject *pack(PyObject *self, PyObject *arguments) {
+    (void)self;
+    Py_buffer weights, sizes;
+    packing all = {0};
+    PyObject *packed = NULL;
+    if (!PyArg_ParseTuple(arguments, "y*y*p", &weights, &sizes, &all.causal)) return NULL;
+    int good = HOLDS(&weights, float) && HOLDS(&sizes, int32_t);
+    if (!good) all.wrong = "its arrays do not hold 32 bits each";
+    if (good && pack_model(&all, sizes.buf, sizes.len / (Py_ssize_t)sizeof(int32_t), weights.buf,
+                           weights.len / (Py_ssize_t)sizeof(float)))
+        packed = Py_BuildValue("y#y#", (const char *)all.words.item, (Py_ssize_t)all.words.count * 4,
+                               all.numbers.item ? (const char *)all.numbers.item : "",
+                               (Py_ssize_t)all.numbers.count * 4);
+    else if (all.wrong)
+        PyErr_Format(PyExc_ValueError, "no model to pack: %s", all.wrong);
+    else
+        PyErr_NoMemory();
+    discard_packing(&all);
+    PyBuffer_Release(&weights);
+    PyBuffer_Release(&sizes);
+    return packed;
+}
 
 static PyObject *load(PyObject *self, PyObject *arguments) {
     (void)self;
@@ -195,8 +219,10 @@ static PyObject *answer(PyObject *self, PyObject *const *arguments, Py_ssize_t c
 }
 
 static PyMethodDef methods[] = {
+    {"pack", pack, METH_VARARGS,
+     "pack(weights, sizes, causal): the integers and the numbers of a network, from all weights of a model."},
     {"load", load, METH_VARARGS,
-     "load(words, numbers, ids, threads): a network from what `packed.py` packs, and a dict of its tokens' ids."},
+     "load(words, numbers, ids, threads): a network from what `pack` packs, and a dict of its tokens' ids."},
     {"run", run, METH_VARARGS,
      "run(network, readings, ids, length, out): fill `out`; how often some logit was not a number."},
     {"answer", (PyCFunction)(void (*)(void))answer, METH_FASTCALL,

@@ -1,4 +1,4 @@
-/* Reads the output of `packed.py`: integers and numbers, one after another.
+/* Reads the output of `pack.h`: integers and numbers, one after another.
 
    Everything is checked: lists are inside the buffer, indices are in range, and both buffers end with the network.
    Therefore `forward.h` checks none of it. No count is larger than the number of integers. */

@@ -1,0 +1,177 @@
+"""A GPT-2 checkpoint: its tensors as the weights of a network with layer norms, and its words.
+
+The folder has `config.json`, `model.safetensors` and `tokenizer.json`; `tracr.json` names the output; the folder
+`tracr` has the program (`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that
+folder are not used: what is proved is proved of the tensors of the GPT-2.
+
+GPT-2 differs from the network of `normed.py` in what follows, and all of it is checked. Scores are divided by the root
+of d_head, a power of 4: this is exact, so queries are divided by it here. Heads without any weight give 0, and are left
+out. The inputs of the last layer norm have a bias: a 1 in a dimension that is never written (`Normed.logits`). Each
+value of the output has a word, the one that is written as the value is; the program's tokens come first, in order, then
+BOS and PAD.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.files import CERTIFICATE, MODEL, WEIGHTS, parse_json, parse_tensors
+from tracr_check.normed import Normed
+from tracr_check.program import Program
+from tracr_check.program_file import read_value
+from tracr_check.proving import Weights, follow
+from tracr_check.variables import SOp
+from tracr_check.verdict import need
+
+__all__ = ["FILES", "GPT2", "INNER", "WORDS", "is_checkpoint", "prove_checkpoint", "word_ids"]
+
+Tensors = dict[str, NDArray[Any]]
+CONFIG, TENSORS, TOKENIZER, MARK, INNER = "config.json", "model.safetensors", "tokenizer.json", "tracr.json", "tracr"
+FILES = {CONFIG: CERTIFICATE, TENSORS: WEIGHTS, TOKENIZER: MODEL, MARK: CERTIFICATE}
+FIXED = {
+    "model_type": "gpt2",
+    "activation_function": "relu",
+    "tie_word_embeddings": False,
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "reorder_and_upcast_attn": False,
+    "add_cross_attention": False,
+}
+GIVEN = ("model_type", "activation_function", "tie_word_embeddings")
+USED = {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner", "layer_norm_epsilon"}
+HARMLESS = {
+    *("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "initializer_range", "transformers_version"),
+    *("resid_pdrop", "embd_pdrop", "attn_pdrop", "use_cache", "summary_activation", "summary_first_dropout"),
+    *("summary_proj_to_labels", "summary_type", "summary_use_proj", "torch_dtype", "dtype"),
+}
+GPT2 = (
+    "the network is GPT-2 as transformers has it, in evaluation mode; its ids are BOS, the tokens, and PAD after them; "
+    "positions are counted from 0, and unless the program is causal the attention mask hides nothing"
+)
+
+WORDS = " The only output here is {name!r:.100}; decoding it takes the word with the largest logit."
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a folder has a checkpoint, and is not a saved model itself."""
+    return (folder / CONFIG).is_file() and not (folder / MODEL).is_file()
+
+
+def prove_checkpoint(
+    content: Mapping[str, bytes], program: Program, model: Any, hints: Any, a: Arithmetic, padded: bool
+) -> Tensors:
+    """Prove the theorem of the checkpoint in some files; the result are its tensors."""
+    config = parse_json(content[CONFIG], CONFIG)
+    for key, value in FIXED.items():
+        need(
+            config.get(key, None if key in GIVEN else value) == value,
+            f"there are no rules for {key} other than {value}",
+        )
+    unknown = set(config) - {*FIXED, *USED, *HARMLESS}
+    need(not unknown, f"there are no rules for settings such as {min(unknown, default='')!r:.40}")
+    need(all(config.get(key, "float32") == "float32" for key in ("torch_dtype", "dtype")), "the format is not float32")
+    chosen = parse_json(content[MARK], MARK)["output"]
+    program.outputs = tuple(one for one in program.outputs if one[0] == chosen)
+    need(len(program.outputs) == 1, "the program has no output of the name in tracr.json")
+    tokens = [read_value(token) for token in model["options"]["vocab"]]
+    vocab = parse_json(content[TOKENIZER], TOKENIZER)["model"]["vocab"]
+    need(config["vocab_size"] == len(vocab), "another number of words than in the configuration")
+    words = word_ids(vocab, tokens, program.sops[program.outputs[0][1]])
+    tensors = parse_tensors(content[TENSORS], TENSORS)
+    named, bias = _network(tensors, config, program)
+    epsilon = float(config["layer_norm_epsilon"])
+    _check_norms(tensors, config["n_layer"], epsilon)
+    given = Weights(named, program, len(vocab), a)
+    follower = Normed(given, epsilon, bias, a)
+    follower.words = words
+    layers = [*hints["layers"], *([{"heads": [], "mlp": {}}] * (given.layers - len(hints["layers"])))]
+    slices = [(chosen, 0, len(vocab))]
+    follow(program, slices, given.without(follower.balance), {**hints, "layers": layers}, a, padded, follower)
+    return tensors
+
+
+def _network(tensors: Mapping[str, NDArray[Any]], config: Any, program: Program) -> tuple[Tensors, NDArray[Any]]:
+    """The tensors under the names of `Weights`, and the bias of the last layer norm."""
+    sizes = [config[key] for key in ("n_embd", "n_head", "n_layer", "n_inner", "n_positions")]
+    need(all(type(one) is int and 1 <= one <= 2**20 for one in sizes), "malformed sizes")
+    width, heads, layers, hidden, positions = sizes
+    need(positions == program.longest + 1, "another number of positions than the program's")
+    rank = width // heads
+    root = math.isqrt(rank)
+    need(rank * heads == width and root * root == rank and root & (root - 1) == 0, "d_head is not a power of 4")
+    left = {name: array for name, array in tensors.items() if ".ln_" not in name}
+
+    def take(name: str, *shape: int) -> NDArray[Any]:
+        array = left.pop(name, None)
+        need(array is not None and array.dtype.kind == "f" and array.shape == shape, f"{name} has another shape")
+        assert array is not None
+        return array.astype(np.float64)
+
+    words = len(tensors["lm_head.weight"])
+    found = {
+        "embed.W_E": take("transformer.wte.weight", words, width)[: program.vocabulary + 2],
+        "pos_embed.W_pos": take("transformer.wpe.weight", positions, width),
+        "unembed.W_U": take("lm_head.weight", words, width).T,
+    }
+    for number in range(layers):
+        old, new = f"transformer.h.{number}.", f"blocks.{number}."
+        weight = take(f"{old}attn.c_attn.weight", width, 3 * width).reshape(width, 3, heads, rank)
+        bias = take(f"{old}attn.c_attn.bias", 3 * width).reshape(3, heads, rank)
+        out = take(f"{old}attn.c_proj.weight", width, width).reshape(heads, rank, width)
+        used = weight.any((0, 1, 3)) | bias.any((0, 2)) | out.any((1, 2))
+        for place, (letter, factor) in enumerate((("Q", 1 / root), ("K", 1.0), ("V", 1.0))):
+            found[f"{new}attn.W_{letter}"] = np.moveaxis(weight[:, place], 1, 0)[used] * factor
+            found[f"{new}attn.b_{letter}"] = bias[place][used] * factor
+        found[f"{new}attn.W_O"], found[f"{new}attn.b_O"] = out[used], take(f"{old}attn.c_proj.bias", width)
+        found[f"{new}mlp.W_in"] = take(f"{old}mlp.c_fc.weight", width, hidden)
+        found[f"{new}mlp.b_in"] = take(f"{old}mlp.c_fc.bias", hidden)
+        found[f"{new}mlp.W_out"] = take(f"{old}mlp.c_proj.weight", hidden, width)
+        found[f"{new}mlp.b_out"] = take(f"{old}mlp.c_proj.bias", width)
+    need(not left, f"there are tensors that no rule covers: {', '.join(sorted(left)[:3])}")
+    return found, tensors["transformer.ln_f.bias"].astype(np.float64)
+
+
+def _check_norms(tensors: Mapping[str, NDArray[Any]], layers: int, epsilon: float) -> None:
+    """Every gain is the root of epsilon; there is no bias but that of the last norm."""
+    norms = [f"transformer.h.{number}.ln_{place}" for number in range(layers) for place in (1, 2)]
+    width = tensors["transformer.wpe.weight"].shape[1]
+    for name in (*norms, "transformer.ln_f"):
+        gain, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+        need(gain.shape == bias.shape == (width,) and gain.dtype.kind == bias.dtype.kind == "f", f"{name} is malformed")
+        need((gain.astype(np.float64) == math.sqrt(epsilon)).all(), f"the gain of {name} is not the root of epsilon")
+        need(name == "transformer.ln_f" or not bias.any(), f"{name} has a bias")
+    named = {name for name in tensors if ".ln_" in name}
+    need(len(named) == 2 * len(norms) + 2, "there are layer norms that no rule covers")
+
+
+def word_ids(vocab: Any, tokens: Sequence[Any], output: SOp) -> NDArray[np.int64]:
+    """The word of each value of an output; tokens must have their words in order. Nearly equal numbers share a word."""
+    need(isinstance(vocab, dict) and all(type(one) is int for one in vocab.values()), "malformed words")
+    need(sorted(vocab.values()) == list(range(len(vocab))), "words are not numbered from 0")
+    values: dict[str, Any] = {}
+    for place, value in enumerate((*tokens, *output.values)):
+        word = _text(value)
+        same = values.setdefault(word, value)
+        need(same is value or (type(same) is type(value) and same == value), f"two values have the word {word!r:.40}")
+        need(place >= len(tokens) or vocab.get(word) == place, f"the word of token {word!r:.40} has another number")
+    found = []
+    for place, value in enumerate(output.values):
+        near = np.abs(output.numbers - output.numbers[place]) <= 1e-9 * max(1.0, abs(output.numbers[place]))
+        known = [vocab[text] for one in np.flatnonzero(near) if (text := _text(output.values[one])) in vocab]
+        own = vocab.get(_text(value), known[0] if known else -1)
+        need(own >= 0 and own not in (len(tokens), len(tokens) + 1), f"there is no word for {value!r:.40}")
+        found.append(own)
+    return np.array(found, dtype=np.int64)
+
+
+def _text(value: Any) -> str:
+    """A value as a word."""
+    text = value if isinstance(value, str) else repr(value)
+    return "".join("␣" if one.isspace() else one for one in text) or "''"
