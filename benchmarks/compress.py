@@ -4,15 +4,17 @@
     python benchmarks/compress.py --full             the same, (a) trained for all 300,000 steps
     python benchmarks/compress.py --gpu OUT          GPU: run-steps per second with many runs in one program
     python benchmarks/compress.py --sweep OUT        run-steps per second that a sweep delivers, end to end
-    python benchmarks/compress.py --paper OUT        the runs of docs/compression.md: all dims and seeds together
+    python benchmarks/compress.py --digits OUT       GPU: training as it is, in full precision, and in TF32
 
-OUT is a folder for JSON and arrays. `--study`, `--gap`, `--seeds` and `--steps` limit `--paper`.
+OUT is a folder for JSON. `benchmarks/compression_studies.py` has the runs of docs/compression.md.
 """
 
 # ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import json
 import sys
 import tempfile
@@ -35,7 +37,7 @@ from tracr.compress.paper import study
 from tracr.compress.projection import sites_of
 from tracr.compress.sgd import Recipe, optimiser, padded_starts, starts, train
 from tracr.compress.sweep import sweep
-from tracr.compress.task import Task, task_of
+from tracr.compress.task import task_of
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.runtime.forward import forward
 
@@ -179,8 +181,60 @@ def on_gpu(folder: Path, runs: list[int], steps: int) -> None:
         _write(folder / "gpu.json", {"device": str(jax.devices()[0]), "results": results})
 
 
+def on_digits(folder: Path, runs: int, steps: int) -> None:
+    """The losses of the same runs, frac_prevs at d = 8, trained as sweeps do, with full precision set for all of JAX,
+    and with full precision set nowhere."""
+    model, inputs = study("frac_prevs")
+    task = task_of(model, inputs)
+    found: dict[str, Any] = {"device": str(jax.devices()[0]), "runs": runs, "steps": steps}
+    for arm, objective, setting in (
+        ("as shipped", Objective, None),
+        ("highest everywhere", Objective, "highest"),
+        ("no precision asked for", _FewDigits, None),
+    ):
+        jax.config.update("jax_default_matmul_precision", setting)
+        one = objective(task, sites_of(task.network, "one"))
+        W = train(one, padded_starts(one, [(8, seed) for seed in range(runs)]), Recipe(steps=steps)).params
+        jax.config.update("jax_default_matmul_precision", "highest")
+        plain = Objective(task, sites_of(task.network, "one"))
+        found[arm] = np.asarray(jax.jit(jax.vmap(plain.loss))(W)).tolist()
+        print(f"{arm}: median loss {np.median(found[arm]):.3g}", flush=True)
+        _write(folder / "digits.json", found)
+
+
+class _FewDigits(Objective):
+    def full_precision(self) -> Any:
+        return contextlib.nullcontext()
+
+
+class _JsonStore:
+    """Stands in for the store of sweeps where pyarrow is missing."""
+
+    def __init__(self, folder: Any, *_: Any) -> None:
+        self.path, self.kept = Path(folder) / "results.json", []  # type: tuple[Path, list[Any]]
+
+    def done(self, retry: Any = ()) -> set[Any]:
+        return set()
+
+    def add(self, rows: list[Any]) -> None:
+        self.kept += rows
+
+    def rows(self) -> list[Any]:
+        return self.kept
+
+    def finish(self) -> Path:
+        _write(self.path, self.kept)
+        return self.path
+
+
 def on_sweep(folder: Path, runs: int, steps: int) -> None:
     """A sweep over frac_prevs, d = 6, from the call to the written results, against the training alone."""
+    written = "Parquet"
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        written = "JSON"
+        vars(sys.modules["tracr.compress.sweep"])["Store"] = _JsonStore
     model, inputs = study("frac_prevs")
     task = task_of(model, inputs)
     alone = sgd_rate(Objective(task, sites_of(task.network, "one")), 6, runs, 500)
@@ -191,50 +245,8 @@ def on_sweep(folder: Path, runs: int, steps: int) -> None:
         seconds = time.perf_counter() - start
     rate = runs * steps / seconds
     print(f"{runs:,} runs of {steps:,} steps: {rate:,.0f} run-steps/s end to end, {rate / alone:.0%} of {alone:,.0f}")
-    data = {"runs": runs, "steps": steps, "seconds": seconds, "end_to_end": rate, "training": alone}
+    data = {"runs": runs, "steps": steps, "seconds": seconds, "end_to_end": rate, "training": alone, "written": written}
     _write(folder / "sweep.json", {"device": str(jax.devices()[0]), **data})
-
-
-def for_paper(
-    folder: Path, name: str, gap: float, dims: list[int], seeds: list[int], recipe: Recipe, scale: float | None
-) -> None:
-    """Train every dim and seed in one program: a run of d dimensions is padded to D with columns that stay 0."""
-    model, inputs = study(name, gap)
-    task: Task = task_of(model, inputs)
-    objective = Objective(task, sites_of(task.network, "one"))
-    grid = [(dim, seed) for dim in dims for seed in seeds]
-    start = time.perf_counter()
-    last = [0.0]
-
-    def progress(done: int, loss: float) -> None:
-        if time.perf_counter() - last[0] > 20:
-            last[0] = time.perf_counter()
-            print(f"{name} gap {gap:g}: {done:,} steps, best loss {loss:.3g}, {last[0] - start:.0f} s", flush=True)
-
-    found = train(objective, padded_starts(objective, grid, scale), recipe, progress=progress)
-    seconds = time.perf_counter() - start
-    stem = f"{name}-gap{gap:g}" + ("" if scale is None else f"-scale{scale:g}")
-    np.savez_compressed(
-        folder / f"{stem}.npz", W=np.asarray(found.params["W"])[:, 0], curve=found.curve, steps=found.steps
-    )
-    _write(
-        folder / f"{stem}.json",
-        {
-            "study": name,
-            "gap": gap,
-            "steps": recipe.steps,
-            "device": str(jax.devices()[0]),
-            "run_steps_per_second": len(grid) * recipe.steps / seconds,
-            "runs": [
-                {"dim": dim, "seed": seed, "loss": float(loss)}
-                for (dim, seed), loss in zip(grid, found.losses, strict=True)
-            ],
-        },
-    )
-    print(f"{name}, gap {gap:g}: {len(grid)} runs of {recipe.steps:,} steps in {seconds:.0f} s", flush=True)
-    for dim in dims:
-        of_dim = [float(loss) for (d, _), loss in zip(grid, found.losses, strict=True) if d == dim]
-        print(f"  d = {dim:2d}: median {np.median(of_dim):.3g}, best {min(of_dim):.3g}, worst {max(of_dim):.3g}")
 
 
 def _write(path: Path, data: Any) -> None:
@@ -247,32 +259,24 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--gpu", type=Path, metavar="OUT")
     parser.add_argument("--sweep", type=Path, metavar="OUT")
-    parser.add_argument("--paper", type=Path, metavar="OUT")
-    parser.add_argument("--study", nargs="*", default=["frac_prevs", "sort_unique"])
-    parser.add_argument("--gap", nargs="*", type=float, default=[256.0])
-    parser.add_argument("--seeds", type=int, default=32)
+    parser.add_argument("--digits", type=Path, metavar="OUT")
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--loop-steps", type=int, default=3000, help="steps of (a) without --full")
     parser.add_argument("--runs", nargs="*", type=int, default=[256, 1024, 4096, 16384])
-    parser.add_argument("--scale", type=float, help="standard deviation of the starts, by default 1/√D")
     given = parser.parse_args()
     if jax.default_backend() == "gpu":
         jax.config.update("jax_default_matmul_precision", "highest")  # TF32 has too few digits for sharp attention
     recipe = Recipe(steps=given.steps)
-    for folder in (given.gpu, given.sweep, given.paper):
+    for folder in (given.gpu, given.sweep, given.digits):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
     if given.gpu is not None:
         on_gpu(given.gpu, given.runs, 200)
     if given.sweep is not None:
         on_sweep(given.sweep, given.runs[0], given.steps)
-    if given.paper is not None:
-        for name in given.study:
-            width = study(name)[0].d_model
-            dims = list(range(2, width + 1)) if width < 16 else list(range(4, width + 1, 2))
-            for gap in given.gap:
-                for_paper(given.paper, name, gap, dims, list(range(given.seeds)), recipe, given.scale)
-    if given.gpu is None and given.sweep is None and given.paper is None:
+    if given.digits is not None:
+        on_digits(given.digits, given.runs[0], given.steps)
+    if all(folder is None for folder in (given.gpu, given.sweep, given.digits)):
         on_cpu(given.steps if given.full else given.loop_steps, recipe)
 
 

@@ -1,25 +1,33 @@
-"""Studies of compression by training: many runs, their data, and tables computed from the data.
+"""Studies of compression by training: many runs in one compiled program, their data, and their measurements.
 
-    python benchmarks/compression_studies.py paper OUT       the paper's recipe: all dims, 3 reruns of 32 seeds
-    python benchmarks/compression_studies.py settings OUT    gap × start × decay at d = 6 and 8, the same steps for all
-    python benchmarks/compression_studies.py faithful OUT    does the optimiser leave a faithful solution?
-    python benchmarks/compression_studies.py cost OUT        loss, accuracy and causal slopes against D/d, 20 programs
-    python benchmarks/compression_studies.py tables OUT      the tables of all studies in OUT, from their data
+    python benchmarks/compression_studies.py train paper OUT      the paper's recipe: all dims, 3 reruns of 32 seeds
+    python benchmarks/compression_studies.py train settings OUT   gap, start and decay, the same steps for all
+    python benchmarks/compression_studies.py train faithful OUT   does the optimiser leave a faithful solution?
+    python benchmarks/compression_studies.py train variants OUT   other weightings of the loss
+    python benchmarks/compression_studies.py train sharing OUT    per-layer, read-write and weights-trained variants
+    python benchmarks/compression_studies.py train cost OUT       20 programs at 9 ratios D/d
+    python benchmarks/compression_studies.py fast OUT             our optimiser on sort_unique, below 9 dimensions
+    python benchmarks/compression_studies.py lossless OUT         dimensions of solutions without loss, 20 programs
+    python benchmarks/compression_studies.py kick OUT             the loss after one step from the faithful solution
+    python benchmarks/compression_studies.py measure OUT          measures what was trained; --watch: until OUT/STOP
 
-OUT gets one JSON file per part of a study. A part that is there is not repeated, so a stopped study can be started
-again. `--steps` and `--seeds` make a study smaller, `--programs` and `--parts` limit it. Needs numpy, jax and optax.
+Training writes OUT/PART.npz for each part of a study: matrices, training curves, and the losses at half time and at the
+end. Measuring, on any machine, writes OUT/PART.json: losses, accuracy, cosines and causal slopes in float64.
+A part that is there is not repeated, so a stopped study can be started again. `--steps`, `--seeds` and `--programs`
+make a study smaller. Needs numpy, jax and optax. `benchmarks/compression_data.py` collects the runs.
 """
 
 # ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +42,37 @@ import optax
 import tracr
 from tracr.compress.closed import exact_projection
 from tracr.compress.measuring import Measuring
+from tracr.compress.narrow import least_dim
 from tracr.compress.objective import Objective
 from tracr.compress.paper import STUDIES, study
 from tracr.compress.projection import sites_of
 from tracr.compress.readings import seen
 from tracr.compress.sgd import Recipe
-from tracr.compress.task import all_inputs, task_of
+from tracr.compress.task import Task, all_inputs, task_of
 from tracr.rasp import programs as library
 
-PROGRAMS = ("frac_prevs", "sort_unique", "hist", "reverse", "has_prev")
+GAP = 256.0
+FAITHFUL = ("sort_unique", "frac_prevs", "hist", "reverse", "has_prev")
 """The programs of `faithful`."""
-INPUTS = 1024  # most training inputs of a program of the library
+LARGE = ("dyck2", "closer", "induction", "shuffle_dyck2", "sort_freq")
+"""The programs of the library that `cost` leaves out: the other 20 are smaller."""
+LOGIT = 16.0  # the logit of the right value in the faithful solution
+POINTS = 50  # points of a training curve
+TOGETHER = 64  # runs evaluated together on all inputs
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run: its start (a standard deviation, or "exact": the closed form without loss), and how it is trained."""
+    """A run: its start (a standard deviation, None for 1/√D, or "faithful"), and how it is trained."""
 
     dim: int
     seed: int
+    rerun: int = 0
     start: float | str | None = None
     rate: float = 1e-3
     decay: float = 0.1
+    output_weight: float = 1.0
+    layer_weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -64,241 +81,423 @@ class Part:
 
     study: str
     program: str
-    gap: float
+    steps: int
     runs: tuple[Run, ...]
-    rerun: int = 0
+    gap: float = GAP
+    sharing: str = "one"
+    train_weights: bool = False
 
     @property
-    def file(self) -> str:
-        """The name of the file of its results."""
-        return f"{self.study}-{self.program}-gap{self.gap:g}-{self.rerun}.json"
+    def name(self) -> str:
+        """The stem of its files."""
+        kind = ("" if self.gap == GAP else f"-gap{self.gap:g}") + ("" if self.sharing == "one" else f"-{self.sharing}")
+        return f"{self.study}-{self.program}{kind}{'-weights' if self.train_weights else ''}"
 
 
-def prepared(program: str, gap: float) -> tuple[tracr.CompiledModel, Any]:
-    """A case study of the paper, or a program of the library at level 0 with up to `INPUTS` inputs."""
+def prepared(program: str, gap: float = GAP) -> tuple[tracr.CompiledModel, Any]:
+    """A case study of the paper, or a program of the library at level 0 with all inputs of 4 of its first 3 tokens."""
     if program in STUDIES:
         return study(program, gap)
     example = library.EXAMPLES[program]
-    vocab = example.vocab[:4]
-    model = tracr.compile(example.program, vocab, 5, level=0, gap=gap)
-    every = all_inputs(model, lengths=[4])
-    order = np.random.default_rng(0).permutation(len(every))[:INPUTS]
-    return model, [every[place] for place in sorted(order)]
+    model = tracr.compile(example.program, example.vocab[:3], 4, level=0, gap=gap)
+    return model, all_inputs(model, lengths=[4])
 
 
-# Training: every run with its own learning rate and weight decay
+# Training: each run has its own start, learning rate, decay, gap and weights of the loss; each rerun its own batches
 
 
-def trained(objective: Objective, params: Any, runs: Iterable[Run], steps: int, seed: int) -> Any:
-    """The matrices after the paper's recipe, with a learning rate and a weight decay for each run."""
-    recipe, task = Recipe(steps=steps), objective.task
-    runs = list(runs)
-    rate, decay = (jnp.asarray([getattr(run, name) for run in runs], dtype=jnp.float32) for name in ("rate", "decay"))
-    moments = optax.scale_by_adam(b1=recipe.b1, b2=recipe.b2)
-    fall = optax.linear_schedule(1.0, recipe.final_rate / recipe.learning_rate, max(1, steps // 2))
-    gradient = jax.vmap(jax.grad(objective.loss), (0, None))
-    shape = (-1, 1, 1, 1)
+class Training:
+    """Trains the runs of a part in one compiled program: arrays [rerun, run, ...]."""
 
-    def step(carry: Any, given: Any) -> Any:
-        params, state = carry
-        number, batch = given
-        change, state = moments.update(gradient(params, batch), state)
-        size = (rate * fall(number)).reshape(shape)
-        W = params["W"]
-        return ({"W": W - size * (change["W"] + decay.reshape(shape) * W)}, state), None
+    def __init__(self, part: Part, seed: int = 0) -> None:
+        model, inputs = prepared(part.program, part.gap)
+        self.part, self.task = part, task_of(model, inputs)
+        self.objective = Objective(self.task, sites_of(self.task.network, part.sharing))
+        self.recipe = Recipe(steps=part.steps)
+        self.seed = seed
+        self.reruns = len({run.rerun for run in part.runs})
+        self.runs = sorted(part.runs, key=lambda run: run.rerun)
+        self.rate, self.decay = self._of_runs("rate"), self._of_runs("decay")
+        self.weights = self._of_runs("output_weight"), self._of_runs("layer_weight")
+        self.moments = optax.scale_by_adam(b1=self.recipe.b1, b2=self.recipe.b2)
+        last = self.recipe.final_rate / self.recipe.learning_rate
+        self.fall = optax.linear_schedule(1.0, last, max(1, part.steps // 2))
+        self.batched = len(self.task) > self.recipe.batch
+        self.of_rerun = jax.vmap(jax.value_and_grad(self._loss), (0, 0, None))
+        self.advance = jax.jit(self._advance, static_argnums=3)
 
-    def chunk(params: Any, state: Any, start: Any, size: int) -> Any:
-        key = jax.random.fold_in(jax.random.key(seed), start)
-        few = len(task) <= recipe.batch
-        batches = None if few else jax.random.randint(key, (size, recipe.batch), 0, len(task))
-        (params, state), _ = jax.lax.scan(step, (params, state), (start + jnp.arange(size), batches))
-        return params, state
+    def _of_runs(self, name: str) -> Any:
+        values = [getattr(run, name) for run in self.runs]
+        return jnp.asarray(np.reshape(values, (self.reruns, -1)), dtype=jnp.float32)
 
-    run = jax.jit(chunk, static_argnums=3)
-    state = moments.init(params)
-    for start in range(0, steps, recipe.chunk):
-        params, state = run(params, state, start, min(recipe.chunk, steps - start))
-    return np.asarray(params["W"])
+    def _loss(self, params: Any, weights: Any, batch: Any) -> Any:
+        found = self.objective.losses(params, batch)
+        return weights[0] * found.output + weights[1] * found.layers.sum()
 
+    def gradient(self, params: Any, batches: Any) -> Any:
+        """The losses and gradients of all runs. Each rerun has its own batch; without batches, all train together."""
+        if batches is None:
+            return jax.vmap(self.of_rerun, (0, 0, None))(params, self.weights, None)
+        found = []
+        for rerun in range(self.reruns):
+            mine, weights = jax.tree.map(lambda array, rerun=rerun: array[rerun], (params, self.weights))
+            found.append(self.of_rerun(mine, weights, batches[rerun]))
+        return jax.tree.map(lambda *arrays: jnp.stack(arrays), *found)
 
-def starts_of(objective: Objective, runs: Iterable[Run], rerun: int) -> Any:
-    """The first matrices [run, 1, D, widest], with zero columns beyond a run's dims."""
-    runs, width = list(runs), objective.task.network.width
-    exact = exact_projection(seen(objective.task))
-    W = np.zeros((len(runs), 1, width, max(run.dim for run in runs)), dtype=np.float32)
-    for number, run in enumerate(runs):
-        rng = np.random.default_rng([run.seed, rerun])
-        if run.start == "exact":
-            turn = np.linalg.qr(rng.normal(size=(run.dim, run.dim)))[0][: exact.shape[1]]
-            W[number, 0, :, : run.dim] = exact[:, : run.dim] @ turn
-        else:
-            scale = width**-0.5 if run.start is None else float(run.start)
-            W[number, 0, :, : run.dim] = rng.normal(scale=scale, size=(width, run.dim))
-    return {"W": jnp.asarray(W)}
+    def starts(self) -> Any:
+        """The first matrices, with zero columns beyond a run's dims, which have no gradient and stay zero."""
+        width, count = self.task.network.width, self.objective.sites.count
+        W = np.zeros((len(self.runs), count, width, max(run.dim for run in self.runs)), dtype=np.float32)
+        for number, run in enumerate(self.runs):
+            rng = np.random.default_rng([run.seed, run.rerun, self.seed])
+            if run.start == "faithful":
+                turn = np.linalg.qr(rng.normal(size=(run.dim, run.dim)))[0]
+                W[number, 0, :, : run.dim] = faithful_solution(self.task) @ turn
+            else:
+                scale = width**-0.5 if run.start is None else float(run.start)
+                W[number, :, :, : run.dim] = rng.normal(scale=scale, size=(count, width, run.dim))
+        params: dict[str, Any] = {"W": jnp.asarray(W)}
+        if self.part.train_weights:
+            params["parts"] = jax.tree.map(lambda array: jnp.stack([array] * len(self.runs)), self.objective.weights())
+        return jax.tree.map(lambda array: array.reshape(self.reruns, -1, *array.shape[1:]), params)
 
+    def _advance(self, params: Any, state: Any, start: Any, size: int) -> Any:
+        """Some steps of all runs; returns also their mean losses."""
+        batches = None
+        if self.batched:
+            key = jax.random.fold_in(jax.random.key(self.seed), start)
+            batches = jax.random.randint(key, (size, self.reruns, self.recipe.batch), 0, len(self.task))
 
-def done(part: Part, steps: int) -> dict[str, Any]:
-    """Train and measure a part: a row for every run."""
-    begin = time.perf_counter()
-    model, inputs = prepared(part.program, part.gap)
-    task = task_of(model, inputs)
-    sites = sites_of(task.network, "one")
-    objective = Objective(task, sites)
-    W = trained(objective, starts_of(objective, part.runs, part.rerun), part.runs, steps, part.rerun)
-    seconds = time.perf_counter() - begin
-    measuring = Measuring(model, task, sites)
-    slopes = measuring.slopes(W)
-    rows = [
-        {
-            **asdict(run),
-            "loss": found.output_loss + found.layer_loss,
-            "output_loss": found.output_loss,
-            "accuracy": found.accuracy,
-            "cosine": found.cosine,
-            "cosines": dict(zip([one.name for one in task.network.parts], found.cosines, strict=True)),
-            "slopes": {name: float(values[number]) for name, values in slopes.items()},
-            "read_back": np.round((W[number, 0].astype(float) ** 2).sum(axis=1), 4).tolist(),
+        def step(carry: Any, given: Any) -> Any:
+            params, state, total = carry
+            number, batch = given
+            loss, slope = self.gradient(params, batch)
+            change, state = self.moments.update(slope, state)
+            rate = self.rate * self.fall(number)
+
+            def moved(old: Any, new: Any) -> Any:
+                shape = (*rate.shape, *[1] * (old.ndim - 2))
+                return old - rate.reshape(shape) * (new + self.decay.reshape(shape) * old)
+
+            return (jax.tree.map(moved, params, change), state, total + loss), None
+
+        carry = params, state, jnp.zeros_like(self.rate)
+        (params, state, total), _ = jax.lax.scan(step, carry, (start + jnp.arange(size), batches))
+        return params, state, total / size
+
+    def losses(self, params: Any) -> Any:
+        """The unweighted losses of each run on all inputs [run, 2]: of the output, and of the sub-layers together."""
+        flat = jax.tree.map(lambda array: array.reshape(-1, *array.shape[2:]), params)
+
+        def one(params: Any) -> Any:
+            found = self.objective.losses(params)
+            return jnp.stack([found.output, found.layers.sum()])
+
+        return np.asarray(jax.lax.map(one, flat, batch_size=TOGETHER))
+
+    def arrays(self) -> dict[str, Any]:
+        """Train; the matrices, curve [point, run], and losses at half time and at the end."""
+        params, steps = self.starts(), self.part.steps
+        state, size = self.moments.init(params), max(1, -(-steps // POINTS))
+        curve, half = [], None
+        for start in range(0, steps, size):
+            params, state, loss = self.advance(params, state, start, min(size, steps - start))
+            curve.append(loss)
+            if half is None and 2 * (start + size) >= steps:
+                half = self.losses(params)
+        flat = jax.tree.map(lambda array: np.asarray(array).reshape(-1, *array.shape[2:]), params)
+        parts = {
+            f"{place} {name}": array
+            for place, weights in enumerate(flat.get("parts", []))
+            for name, array in weights.items()
         }
-        for number, (run, found) in enumerate(zip(part.runs, measuring(W), strict=True))
-    ]
-    whole = time.perf_counter() - begin
-    return {
-        "study": part.study,
-        "program": part.program,
-        "gap": part.gap,
-        "rerun": part.rerun,
-        "steps": steps,
-        "inputs": len(task),
-        "width": model.d_model,
-        "labels": model.residual.labels,
-        "device": str(jax.devices()[0]),
-        "seconds": round(whole, 1),
-        "training_seconds": round(seconds, 1),
-        "runs": rows,
-    }
+        return {
+            "W": flat["W"],
+            "curve": np.array([np.asarray(loss).reshape(-1) for loss in curve]),
+            "half": half,
+            "end": self.losses(params),
+            **parts,
+        }
+
+
+@functools.cache
+def faithful_solution(task: Task) -> Any:
+    """The closed form, with which every read is exact; one-hot outputs are written √LOGIT and read √LOGIT times larger.
+
+    The output is written where nothing else is read (all reads of all streams are exact), so a larger output changes no
+    other read. The larger logits make the output loss small: without them, the closed form is no minimum of the loss.
+    """
+    W = exact_projection(seen(task))
+    if all(output.categorical for output in task.outputs):
+        W[np.any(task.network.W_U, axis=1)] *= LOGIT**0.5
+    return W
 
 
 # The studies
 
 
-def paper(seeds: int, names: list[str]) -> Iterator[Part]:
+def _names(given: list[str], known: Any) -> list[str]:
+    return [name for name in known if not given or name in given]
+
+
+def paper(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
     """Every dim of the paper's two programs; three reruns with other starts and other batches."""
-    for rerun, name in itertools.product(range(3), names or STUDIES):
+    for name in _names(names, STUDIES):
         width = study(name)[0].d_model
         dims = range(2, width + 1) if width < 16 else range(4, width + 1, 2)
-        yield Part("paper", name, 256.0, tuple(Run(dim, seed) for dim in dims for seed in range(seeds)), rerun)
+        runs = itertools.product(range(3), dims, range(seeds))
+        yield Part("paper", name, steps, tuple(Run(dim, seed, rerun) for rerun, dim, seed in runs))
 
 
-def settings(seeds: int, names: list[str]) -> Iterator[Part]:
-    """Gap, scale of the start and weight decay, one at a time and together; all with the same number of steps."""
-    choices = list(itertools.product((None, 1.0), (0.1, 0.0), range(seeds)))
-    for rerun, name, gap in itertools.product(range(3), names or STUDIES, (256.0, 100.0, 40.0)):
-        dims = (6, 8) if name == "frac_prevs" else (8, 12)
-        runs = tuple(Run(dim, seed, start, decay=decay) for dim in dims for start, decay, seed in choices)
-        yield Part("settings", name, gap, runs, rerun)
+SETTINGS: dict[float, tuple[dict[str, Any], ...]] = {
+    GAP: ({}, {"start": 1.0}, {"decay": 0.0}, {"start": 1.0, "decay": 0.0}),
+    40.0: ({}, {"start": 1.0}),
+    100.0: ({},),
+}
+"""The settings of each gap that differ from those of the recipe."""
 
 
-def faithful(seeds: int, names: list[str]) -> Iterator[Part]:
-    """Starts {1/√D, 1, the closed form without loss} × learning rate × decay, with the dims of the closed form."""
-    choices = list(itertools.product((None, 1.0, "exact"), (1e-3, 1e-4), (0.1, 0.01, 0.0), range(seeds)))
-    for name, gap in itertools.product(names or PROGRAMS, (256.0, 40.0)):
-        model, inputs = prepared(name, gap)
-        dim = exact_projection(seen(task_of(model, inputs))).shape[1]
-        yield Part(
-            "faithful", name, gap, tuple(Run(dim, seed, start, rate, decay) for start, rate, decay, seed in choices)
+def settings(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
+    """Gap, scale of the start and weight decay; all arms with the same number of steps."""
+    for (gap, arms), name in itertools.product(SETTINGS.items(), _names(names, STUDIES)):
+        dims = (8, 6) if name == "frac_prevs" else (12, 8)
+        runs = itertools.product(range(3), dims, arms, range(seeds))
+        yield Part("settings", name, steps, tuple(Run(dim, seed, rerun, **arm) for rerun, dim, arm, seed in runs), gap)
+
+
+def faithful(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
+    """Starts {1/√D, 1, the faithful solution} × learning rate × gap × decay, with the dims of the closed form."""
+    for gap, name in itertools.product((GAP, 40.0), _names(names, FAITHFUL)):
+        dim = faithful_solution(task_of(*prepared(name, gap))).shape[1]
+        kinds = itertools.product(("faithful", None, 1.0), (1e-3, 1e-4, 1e-5), (0.1, 0.0), range(seeds))
+        runs = (
+            Run(dim, seed, 0, start, rate, decay)
+            for start, rate, decay, seed in kinds
+            if rate > 1e-5 or start == "faithful"  # random starts do not get far with so small a rate
         )
+        yield Part("faithful", name, steps, tuple(runs), gap)
 
 
-def cost(seeds: int, names: list[str]) -> Iterator[Part]:
+WEIGHTS = ((1.0, 1.0), (1.0, 0.1), (0.1, 1.0), (1.0, 0.0), (0.0, 1.0))
+
+
+def variants(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
+    """Weights of the output loss and of the sub-layers' losses."""
+    for name in _names(names, STUDIES):
+        dims = (6, 8) if name == "frac_prevs" else (8, 12)
+        runs = itertools.product(range(3), dims, WEIGHTS, range(seeds))
+        made = (
+            Run(dim, seed, rerun, output_weight=output, layer_weight=layer)
+            for rerun, dim, (output, layer), seed in runs
+        )
+        yield Part("variants", name, steps, tuple(made))
+
+
+def sharing(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
+    """Projections per layer, for reads and writes, and weights of sub-layers that are trained too."""
+    for name in _names(names, STUDIES):
+        dims = (6, 8) if name == "frac_prevs" else (8, 12)
+        runs = tuple(Run(dim, seed, rerun) for rerun, dim, seed in itertools.product(range(3), dims, range(seeds)))
+        for kind in ("layer", "read-write"):
+            yield Part("sharing", name, steps, runs, sharing=kind)
+        yield Part("sharing", name, steps, runs, train_weights=True)
+
+
+def cost(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
     """Twenty programs at nine ratios D/d."""
-    for name in names or [name for name in library.EXAMPLES if name not in ("dyck2", "closer", "induction")][:20]:
-        width = prepared(name, 256.0)[0].d_model
+    for name in _names(names, [name for name in library.EXAMPLES if name not in LARGE]):
+        width = prepared(name)[0].d_model
         dims = sorted({max(1, round(width / ratio)) for ratio in (1, 1.15, 1.3, 1.5, 1.75, 2, 2.5, 3, 4)})
-        yield Part("cost", name, 256.0, tuple(Run(dim, seed) for dim in dims for seed in range(seeds)))
+        yield Part("cost", name, steps, tuple(Run(dim, seed) for dim in dims for seed in range(seeds)))
 
 
-STUDY = {"paper": paper, "settings": settings, "faithful": faithful, "cost": cost}
-SEEDS = {"paper": 32, "settings": 32, "faithful": 32, "cost": 8}
-STEPS = {"paper": 300_000, "settings": 300_000, "faithful": 100_000, "cost": 100_000}
+STUDY = {
+    "paper": (paper, 32, 300_000),
+    "settings": (settings, 32, 300_000),
+    "faithful": (faithful, 32, 100_000),
+    "variants": (variants, 32, 100_000),
+    "sharing": (sharing, 32, 100_000),
+    "cost": (cost, 16, 50_000),
+}
+"""Each study with its seeds and steps."""
 
 
-# Tables
+def train(given: argparse.Namespace) -> None:
+    """Train the parts of a study that are not there."""
+    make, seeds, steps = STUDY[given.study]
+    for part in make(given.seeds or seeds, given.steps or steps, given.programs):
+        path = given.out / f"{part.name}.npz"
+        if path.exists():
+            continue
+        begin = time.perf_counter()
+        try:
+            training = Training(part, given.seed)
+            found = training.arrays()
+        except Exception as error:  # the other parts can still be made
+            print(f"{part.name} FAILED: {type(error).__name__}: {error}", flush=True)
+            continue
+        seconds = time.perf_counter() - begin
+        about = asdict(replace(part, runs=())) | {
+            "seed": given.seed,
+            "device": str(jax.devices()[0]),
+            "seconds": round(seconds, 1),
+            "runs": [asdict(run) for run in training.runs],
+        }
+        aside = path.with_suffix(".part")
+        with aside.open("wb") as file:
+            np.savez_compressed(file, about=json.dumps(about), **found)
+        aside.rename(path)
+        rate = len(part.runs) * part.steps / seconds
+        print(f"{part.name}: {len(part.runs)} runs, {seconds:.0f} s, {rate:,.0f} run-steps/s", flush=True)
 
 
-def interval(values: Any, groups: Any, draws: int = 2000) -> tuple[float, float, float]:
-    """The median and a bootstrap interval (95 %): reruns are drawn, and runs within each."""
-    values, groups = np.asarray(values, dtype=float), np.asarray(groups)
-    rng = np.random.default_rng(0)
-    parts = [values[groups == group] for group in np.unique(groups)]
-    medians = []
-    for _ in range(draws):
-        chosen = [parts[number] for number in rng.integers(len(parts), size=len(parts))]
-        medians.append(np.median(np.concatenate([part[rng.integers(len(part), size=len(part))] for part in chosen])))
-    low, high = np.quantile(medians, (0.025, 0.975))
-    return float(np.median(values)), float(low), float(high)
+# Measuring
 
 
-def tables(folder: Path) -> None:
-    """Print a table for every program and study: medians with their intervals."""
-    found = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    keys = sorted({(part["study"], part["program"], part["gap"], part["steps"]) for part in found})
-    for key in keys:
-        mine = [part for part in found if (part["study"], part["program"], part["gap"], part["steps"]) == key]
-        rows = [(part["rerun"], run) for part in mine for run in part["runs"]]
-        print(f"\n{key[0]}: {key[1]}, D = {mine[0]['width']}, gap {key[2]:g}, {key[3]:,} steps, {len(mine)} reruns")
-        print("| d | start | rate | decay | runs | loss | accuracy | cosine | causal slopes |\n" + "|---" * 9 + "|")
-        kinds = sorted({(r["dim"], str(r["start"]), r["rate"], r["decay"]) for _, r in rows})
-        for kind in kinds:
-            some = [(n, r) for n, r in rows if (r["dim"], str(r["start"]), r["rate"], r["decay"]) == kind]
-            print(_line(kind, some))
+def measured(path: Path) -> dict[str, Any]:
+    """The measurements of a part: a row for every run."""
+    begin = time.perf_counter()
+    with np.load(path) as arrays:
+        about = json.loads(str(arrays["about"]))
+        found = {name: arrays[name] for name in arrays.files if name != "about"}
+    runs = about.pop("runs")
+    model, inputs = prepared(about["program"], about["gap"])
+    rows = [
+        {**run, **row, "half": half.tolist(), "curve": curve.tolist()}
+        for run, row, half, curve in zip(
+            runs, _rows(model, inputs, about["sharing"], found), found["half"], found["curve"].T, strict=True
+        )
+    ]
+    return {
+        **about,
+        "width": model.d_model,
+        "labels": list(model.residual.labels),
+        "measuring_seconds": round(time.perf_counter() - begin, 1),
+        "runs": rows,
+    }
 
 
-def _line(kind: tuple[Any, ...], some: list[tuple[int, Any]]) -> str:
-    reruns = [number for number, _ in some]
+def _rows(model: tracr.CompiledModel, inputs: Any, sharing: str, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    task = task_of(model, inputs)
+    measuring = Measuring(model, task, sites_of(task.network, sharing))
+    params: dict[str, Any] = {"W": found["W"]}
+    if any(" " in name for name in found):
+        params["parts"] = [{} for _ in task.network.parts]
+    for name in found:
+        if " " in name:
+            place, weight = name.split()
+            params["parts"][int(place)][weight] = found[name]
+    slopes = measuring.slopes(params)
+    parts = [part.name for part in task.network.parts]
+    for number, one in enumerate(measuring(params)):
+        W = params["W"][number, 0].astype(float)
+        yield {
+            "output_loss": one.output_loss,
+            "layer_loss": one.layer_loss,
+            "compiled_loss": measuring.compiled_loss,
+            "accuracy": one.accuracy,
+            "cosine": one.cosine,
+            "cosines": dict(zip(parts, one.cosines, strict=True)),
+            "slopes": {name: float(values[number]) for name, values in slopes.items()},
+            "read_back": (W**2).sum(axis=1).round(5).tolist(),
+        }
 
-    def shown(values: Any, form: str) -> str:
-        middle, low, high = interval(values, reruns)
-        return f"{middle:{form}} [{low:{form}}, {high:{form}}]"
 
-    slopes = ", ".join(
-        f"{name} {shown([run['slopes'][name] for _, run in some], '.2f')}" for name in some[0][1]["slopes"]
-    )
-    start = "1/√D" if kind[1] == "None" else kind[1]
-    cells = [
-        kind[0], start, f"{kind[2]:g}", f"{kind[3]:g}", len(some),
-        shown([run["loss"] for _, run in some], ".2g"),
-        shown([run["accuracy"] for _, run in some], ".1%"),
-        shown([run["cosine"] for _, run in some], ".2f"),
-        slopes,
-    ]  # fmt: skip
-    return "| " + " | ".join(map(str, cells)) + " |"
+def measure(given: argparse.Namespace) -> None:
+    """Measure the parts that are trained; with --watch, wait for others until the file STOP is there."""
+    while True:
+        for path in sorted(given.out.glob("*.npz"), key=lambda path: path.stat().st_mtime):
+            target, claim = path.with_suffix(".json"), path.with_suffix(".claim")
+            if target.exists():
+                continue
+            try:
+                claim.touch(exist_ok=False)  # several processes can measure
+            except FileExistsError:
+                continue
+            try:
+                result = measured(path)
+                aside = path.with_suffix(".json.part")
+                aside.write_text(json.dumps(result) + "\n")
+                aside.rename(target)
+                print(f"{target.name}: {result['measuring_seconds']} s", flush=True)
+            except Exception as error:  # the other parts can still be measured
+                print(f"{target.name} FAILED: {type(error).__name__}: {error}", flush=True)
+            finally:
+                claim.unlink()
+        if not given.watch or (given.out / "STOP").exists():
+            return
+        time.sleep(2)
+
+
+def fast(given: argparse.Namespace) -> None:
+    """Our optimiser on sort_unique below 9 dimensions, each seed in its own file."""
+    model, inputs = prepared("sort_unique")
+    for seed, dim in itertools.product(range(given.seeds or 8), (8, 6, 7, 4, 5)):
+        path = given.out / f"fast-sort_unique-{dim}-{seed}.json"
+        claim = path.with_suffix(".claim")
+        if path.exists() or claim.exists():
+            continue
+        claim.touch()
+        begin = time.perf_counter()
+        small = tracr.compress(model, dim, "fast", seed, inputs=inputs)
+        report = small.report(inputs)
+        found = {
+            "dim": dim,
+            "seed": seed,
+            "loss": small.training.loss,
+            "output_loss": small.training.output_loss,
+            "slopes": {swap.variable: swap.slope for swap in report.swaps},
+            "seconds": round(time.perf_counter() - begin, 1),
+            "device": str(jax.devices()[0]),
+        }
+        path.write_text(json.dumps(found) + "\n")
+        claim.unlink()
+        print(path.name, found["loss"], found["seconds"], flush=True)
+
+
+def lossless(given: argparse.Namespace) -> None:
+    """The dimensions of the closed form without loss, and the bound below which there is none, of `cost`'s programs."""
+    rows = []
+    for name in _names(given.programs, [name for name in library.EXAMPLES if name not in LARGE]):
+        model, inputs = prepared(name)
+        places = seen(task_of(model, inputs))
+        closed = exact_projection(places).shape[1]
+        rows.append({"program": name, "width": model.d_model, "closed": closed, "bound": least_dim(places)[0]})
+    (given.out / "lossless.json").write_text(json.dumps(rows) + "\n")
+
+
+def kick(given: argparse.Namespace) -> None:
+    """The loss of the faithful solution before and after the first step of AdamW, for each learning rate."""
+    rates, rows = (1e-3, 1e-4, 1e-5, 1e-6), []
+    for gap, name in itertools.product((GAP, 40.0), _names(given.programs, FAITHFUL)):
+        dim = faithful_solution(task_of(*prepared(name, gap))).shape[1]
+        kinds = itertools.product(rates, range(given.seeds or 8))
+        part = Part("kick", name, 1, tuple(Run(dim, seed, 0, "faithful", rate) for rate, seed in kinds), gap)
+        found = Training(part).arrays()
+        after = found["end"].sum(axis=1).reshape(len(rates), -1).tolist()
+        rows.append({"program": name, "gap": gap, "before": found["curve"][0].tolist(), "rates": rates, "after": after})
+        (given.out / "kick.json").write_text(json.dumps(rows) + "\n")
+        print(name, gap, [float(np.median(one)) for one in after], flush=True)
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=[*STUDY, "tables"])
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--programs", nargs="*", default=[])
-    parser.add_argument("--parts", type=int, help="do at most so many parts in this call")
+    commands = parser.add_subparsers(dest="command", required=True)
+    of_train = commands.add_parser("train")
+    of_train.add_argument("study", choices=STUDY)
+    for name in ("train", "measure", "fast", "lossless", "kick"):
+        command = of_train if name == "train" else commands.add_parser(name)
+        command.add_argument("out", type=Path)
+        command.add_argument("--seeds", type=int)
+        command.add_argument("--steps", type=int)
+        command.add_argument("--seed", type=int, default=0, help="other starts and batches for all runs")
+        command.add_argument("--programs", nargs="*", default=[])
+        command.add_argument("--watch", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    if given.study == "tables":
-        return tables(given.out)
-    steps = STEPS[given.study] if given.steps is None else given.steps
-    seeds = SEEDS[given.study] if given.seeds is None else given.seeds
-    parts = [part for part in STUDY[given.study](seeds, given.programs) if not (given.out / part.file).exists()]
-    for number, part in enumerate(parts[: given.parts]):
-        result = done(part, steps)
-        aside = given.out / f"{part.file}.part"
-        aside.write_text(json.dumps(result) + "\n")
-        aside.rename(given.out / part.file)
-        rate = len(part.runs) * steps / result["training_seconds"]
-        print(f"{number + 1} of {len(parts)}: {part.file}, {len(part.runs)} runs, {result['seconds']} s, "
-              f"{rate:,.0f} run-steps/s", flush=True)  # fmt: skip
-    return None
+    commands_by_name = {"train": train, "measure": measure, "fast": fast, "lossless": lossless, "kick": kick}
+    return commands_by_name[given.command](given)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,8 @@ def loss(W: Any, same: Any, only_x: Any, only_y: Any) -> Any:
     return first + same * (xy + yy - 1) ** 2 + only_x * xy**2 + only_y * (yy - 1) ** 2
 
 
-def shares(key: Any, batch: int) -> tuple[Any, Any, Any]:
+def shares(key: Any, overlaps: Any, batch: int) -> tuple[Any, Any, Any]:
     """The shares of the three pairs for every overlap [overlap]: in a random batch, or expected if `batch` is 0."""
-    overlaps = jnp.asarray(OVERLAPS)
     if not batch:
         return overlaps / 2, (1 - overlaps) / 2, (1 - overlaps) / 2
     first, second = jax.random.split(key)
@@ -51,9 +50,20 @@ def shares(key: Any, batch: int) -> tuple[Any, Any, Any]:
     return (x & agree).mean(axis=1), (x & ~agree).mean(axis=1), (~x & ~agree).mean(axis=1)
 
 
-def trained(decay: float, seeds: int, steps: int, rate: float, batch: int, penalty: bool) -> Any:
-    """The products xx, xy, yy [overlap, seed, 3] after AdamW; with `penalty` after Adam on the penalised loss."""
-    start = np.random.default_rng(0).normal(scale=DIM**-0.5, size=(len(OVERLAPS), seeds, 2, DIM))
+def trained(
+    overlaps: Any,
+    decay: float,
+    seeds: int,
+    steps: int,
+    *,
+    dim: int = DIM,
+    rate: float = 1e-3,
+    batch: int = 256,
+    penalty: bool = False,
+) -> Any:
+    """The products xx, xy, yy and the number of coordinates with other signs in w_x than in w_y [overlap, seed, 4],
+    after AdamW; with `penalty` after Adam on the penalised loss."""
+    start = np.random.default_rng(0).normal(scale=dim**-0.5, size=(len(overlaps), seeds, 2, dim))
     fall = optax.linear_schedule(rate, rate / 1000, max(1, steps // 2))
     update = optax.adam(fall, b2=0.99) if penalty else optax.adamw(fall, b2=0.99, weight_decay=decay)
     of_seeds = jax.vmap(loss, (0, None, None, None))
@@ -63,7 +73,8 @@ def trained(decay: float, seeds: int, steps: int, rate: float, batch: int, penal
 
     def step(carry: Any, number: Any) -> Any:
         W, state = carry
-        given = shares(jax.random.fold_in(jax.random.key(0), number), 0 if penalty else batch)
+        key = jax.random.fold_in(jax.random.key(0), number)
+        given = shares(key, jnp.asarray(overlaps), 0 if penalty else batch)
         change, state = update.update(jax.grad(whole)(W, given), state, W)
         return (optax.apply_updates(W, change), state), None
 
@@ -71,7 +82,8 @@ def trained(decay: float, seeds: int, steps: int, rate: float, batch: int, penal
     with jax.default_matmul_precision("highest"):
         (W, _), _ = jax.jit(lambda W: jax.lax.scan(step, (W, update.init(W)), jnp.arange(steps)))(W)
     products = jnp.einsum("psad,psbd->psab", W, W, precision="highest")
-    return np.asarray(products)[..., [0, 0, 1], [0, 1, 1]]
+    differ = (W[..., 0, :] * W[..., 1, :] < 0).sum(axis=-1)
+    return np.concatenate([np.asarray(products)[..., [0, 0, 1], [0, 1, 1]], np.asarray(differ)[..., None]], axis=-1)
 
 
 def table(folder: Path) -> None:
@@ -86,7 +98,7 @@ def table(folder: Path) -> None:
             penalised = np.median(np.array(data["penalised"][place]), axis=0)
             print(
                 "|",
-                " | ".join([f"{overlap:g}", f"{data['decay']:g}", *cells, "{:.3f}, {:.3f}".format(*penalised[1:])]),
+                " | ".join([f"{overlap:g}", f"{data['decay']:g}", *cells, "{:.3f}, {:.3f}".format(*penalised[1:3])]),
                 "|",
             )
     root = (5**0.5 - 1) / 2
@@ -101,24 +113,34 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=64)
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--dim", type=int, default=DIM)
     parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--overlaps", nargs="*", type=float, default=OVERLAPS)
+    parser.add_argument("--decays", nargs="*", type=float, default=DECAYS)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.table:
         return table(given.out)
-    for decay in DECAYS:
+    for decay in given.decays:
         path = given.out / f"shared-{decay:g}.json"
         if path.exists():
             continue
         found = {
             "decay": decay,
-            "overlaps": OVERLAPS,
+            "overlaps": given.overlaps,
             "steps": given.steps,
             "rate": given.rate,
             "batch": given.batch,
             "device": str(jax.devices()[0]),
-            "trained": trained(decay, given.seeds, given.steps, given.rate, given.batch, False).round(5).tolist(),
-            "penalised": trained(decay, 8, min(given.steps, 20_000), given.rate, 0, True).round(5).tolist(),
+            "dim": given.dim,
+            "trained": trained(
+                given.overlaps, decay, given.seeds, given.steps, dim=given.dim, rate=given.rate, batch=given.batch
+            )
+            .round(5)
+            .tolist(),
+            "penalised": trained(given.overlaps, decay, 8, min(given.steps, 20_000), dim=given.dim, penalty=True)
+            .round(5)
+            .tolist(),
         }
         aside = path.with_suffix(".part")
         aside.write_text(json.dumps(found) + "\n")

@@ -1,9 +1,9 @@
 """Repeat the paper's section 5: compress frac_prevs and sort_unique with many seeds, and draw its figures.
 
-    python examples/paper_compression.py                      a few minutes: 5 seeds, and a warning: too few steps
-    python examples/paper_compression.py --steps 300000       the paper's full recipe: use a GPU
-    python examples/paper_compression.py --method fast        our optimiser, which converges on a CPU
-    python examples/paper_compression.py --results FOLDER     from the runs of `benchmarks/compress.py --paper FOLDER`
+    python examples/paper_compression.py                      our optimiser, which converges on a CPU: ten minutes
+    python examples/paper_compression.py --seeds 5            the same with 5 seeds for each number of dimensions
+    python examples/paper_compression.py --method sgd         the paper's recipe, 300,000 steps: use a GPU
+    python examples/paper_compression.py --results FOLDER     from `compression_studies.py train paper FOLDER`
 
 Needs `pip install 'tracr[jax,viz]'`. Figures and summary.json go to --output (a folder).
 """
@@ -35,11 +35,9 @@ SHOWN = {"frac_prevs": 8, "sort_unique": 12}
 def main() -> None:
     """Train or read the runs, print the results, draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=5000, help="training steps (5000; the paper has 300000)")
-    parser.add_argument(
-        "--method", choices=("sgd", "fast"), default="sgd", help="the recipe of the paper, or ours (sgd)"
-    )
-    parser.add_argument("--seeds", type=int, default=5, help="runs of each number of dimensions (5)")
+    parser.add_argument("--method", choices=("fast", "sgd"), default="fast", help="ours, or the paper's recipe (fast)")
+    parser.add_argument("--steps", type=int, default=Recipe().steps, help="steps of sgd (300000); fewer give a warning")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each number of dimensions (1)")
     parser.add_argument("--gap", type=float, default=256.0, help="the logit gap of the heads (256)")
     parser.add_argument("--study", nargs="*", default=list(STUDIES), help=f"which programs ({' '.join(STUDIES)})")
     parser.add_argument("--results", type=Path, help="read the runs from this folder, train nothing")
@@ -56,7 +54,7 @@ def main() -> None:
         elif given.results is None:
             runs, curves = trained(name, model, inputs, given.steps, given.seeds)
         else:
-            runs, curves = read(given.results / f"{name}-gap{given.gap:g}", model, inputs)
+            runs, curves = read(given.results / f"paper-{name}.npz", model, inputs)
         summary[name] = tell(name, model, runs, inputs)
         if given.results is None and given.method == "sgd" and given.steps < Recipe().steps:
             print(unfinished(given.steps, [run for run in runs if run.d_model == model.d_model], inputs))
@@ -107,11 +105,14 @@ def unfinished(steps: int, widest: Runs, inputs: Any) -> str:
     )
 
 
-def read(stem: Path, model: tracr.CompiledModel, inputs: Any) -> tuple[Runs, Curves]:
-    """Read the runs made by the benchmark."""
-    arrays = np.load(f"{stem}.npz")
-    grid = [(run["dim"], run["seed"]) for run in json.loads(Path(f"{stem}.json").read_text())["runs"]]
-    return _models(model, inputs, arrays["W"], grid), _curves(arrays["steps"], arrays["curve"], grid)
+def read(path: Path, model: tracr.CompiledModel, inputs: Any) -> tuple[Runs, Curves]:
+    """Read the runs of the study."""
+    with np.load(path) as arrays:
+        about = json.loads(str(arrays["about"]))
+        W, curve = arrays["W"][:, 0], arrays["curve"]
+    grid = [(run["dim"], run["seed"]) for run in about["runs"]]
+    steps = np.linspace(0, about["steps"], len(curve) + 1)[1:]
+    return _models(model, inputs, W, grid), _curves(steps, curve, grid)
 
 
 def _models(model: tracr.CompiledModel, inputs: Any, W: Any, grid: list[tuple[int, int]]) -> Runs:
@@ -168,13 +169,13 @@ def draw(name: str, model: tracr.CompiledModel, inputs: Any, runs: Runs, curves:
     """The paper's figures."""
     dim = SHOWN[name]
     losses = {d: [run.training.output_loss for run in runs if run.d_model == d] for d in {run.d_model for run in runs}}
-    pca = tracr.compress(model, dim, "pca", inputs=inputs)
+    shown, pca = best(runs, dim), tracr.compress(model, dim, "pca", inputs=inputs)
     some = {label: curve for label, curve in curves.items() if int(label.split()[-1]) in DIMS[name]}
     drawn = {
         "training": figures.training_curves(some, title=f"{name}: loss during training"),
         "dims": figures.loss_by_dim(losses, title=f"{name}: output loss"),
-        "heatmaps": figures.gram_heatmaps({f"SGD, d = {dim}": best(runs, dim), f"PCA, d = {dim}": pca}),
-        "layers": figures.layer_output_maps(best(runs, dim), inputs),
+        "heatmaps": figures.gram_heatmaps({f"{shown.training.method}, d = {dim}": shown, f"PCA, d = {dim}": pca}),
+        "layers": figures.layer_output_maps(shown, inputs),
     }
     for what, figure in drawn.items():
         figure.savefig(folder / f"{name}-{what}.png", dpi=110)

@@ -92,7 +92,7 @@ def test_examples_that_need_extras(name: str) -> None:
     """With their libraries they run as well; the paper's compression shortened."""
     for module in HEAVY[name]:
         pytest.importorskip(module)
-    shorter = ("--steps", "40", "--seeds", "1") if name == "paper_compression" else ()
+    shorter = ("--method", "sgd", "--steps", "40") if name == "paper_compression" else ()
     output = run(EXAMPLES / f"{name}.py", *shorter)
     assert "frac_prevs" in output
     assert "sort_unique" in output

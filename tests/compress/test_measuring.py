@@ -86,9 +86,9 @@ def test_many_projections_are_measured_like_one() -> None:
     task = task_of(model, inputs)
     measuring = Measuring(model, task, sites_of(task.network, "one"))
     matrices = np.stack([small.W[None] for small in some])
-    slopes = measuring.slopes(matrices)
+    slopes = measuring.slopes({"W": matrices})
     assert set(slopes) == {"tokens", "target_pos", "sort"}
-    for number, (small, found) in enumerate(zip(some, measuring(matrices), strict=True)):
+    for number, (small, found) in enumerate(zip(some, measuring({"W": matrices}), strict=True)):
         report = small.report(inputs)
         assert found.output_loss == pytest.approx(report.output_loss)
         assert found.layer_loss == pytest.approx(report.layer_loss, abs=1e-12)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compress.mechanism import exchanges, slope_of
-from tracr.compress.objective import Added, Objective, Tensor
+from tracr.compress.objective import Added, Objective, Params, Tensor
 from tracr.compress.observing import compiled_logits, decoded_alike, output_loss_of, token_positions
 from tracr.compress.projection import ProjectionSites
 from tracr.compress.task import Task
@@ -39,7 +39,8 @@ class MeasuredRun:
 
 
 class Measuring:
-    """Measures projections [runs, matrices, D, d] of one model in float64, with a program that is compiled once."""
+    """Measures runs of one model (projections, and weights if these were trained) in float64, with a program that is
+    compiled once."""
 
     def __init__(self, model: DesignedModel, task: Task, sites: ProjectionSites) -> None:
         self._model, self._task = model, task
@@ -50,41 +51,50 @@ class Measuring:
         self._rows = max(1, NUMBERS // max(1, activations))
         self._measure = self._objective.jax.jit(self._objective.jax.vmap(self._one))
 
-    def __call__(self, matrices: Array) -> Iterator[MeasuredRun]:
-        """The measurements of each projection."""
+    def __call__(self, params: Params) -> Iterator[MeasuredRun]:
+        """The measurements of each run; `params` have a leading axis of runs."""
         tokens = token_positions(self._task)
-        rows = min(self._rows, max(1, len(matrices)))
-        for start in range(0, len(matrices), rows):
-            some = np.asarray(matrices[start : start + rows], dtype=np.float64)
-            padded = np.concatenate([some, np.repeat(some[-1:], rows - len(some), axis=0)])
+        for some, count in self._together(params):
             with self._objective.jax.enable_x64(True):
-                output, layers, cosines, logits = map(np.asarray, self._measure({"W": padded}))
-            for number in range(len(some)):
+                output, layers, cosines, logits = map(np.asarray, self._measure(some))
+            for number in range(count):
                 right = decoded_alike(self._model, logits[number], self._wanted)[tokens]
                 losses = float(output[number]), float(layers[number].sum())
                 yield MeasuredRun(*losses, float(right.mean()), tuple(cosines[number].tolist()))
 
-    def slopes(self, matrices: Array) -> dict[str, Array]:
-        """For every variable that the output depends on, the causal slope (`mechanism.Swap`) of each projection."""
+    def slopes(self, params: Params) -> dict[str, Array]:
+        """For every variable that the output depends on, the causal slope (`mechanism.Swap`) of each run."""
         task, exchanged = exchanges(self._model, self._task)
         objective = Objective(task, self._objective.sites, dtype=np.float64)
         tokens, found = token_positions(task), {}
-        before = self._logits(objective, matrices, None)
+        before = self._logits(objective, params, None)
         for one in exchanged:
             wanted = (one.wanted - one.base)[tokens]
             if np.isfinite(slope_of(self._model, wanted, wanted)):
-                after = self._logits(objective, matrices, (one.writer, one.change, one.dims))
+                after = self._logits(objective, params, (one.writer, one.change, one.dims))
                 change = (after - before)[:, tokens]
                 found[one.variable] = np.array([slope_of(self._model, got, wanted) for got in change])
         return found
 
-    def _logits(self, objective: Objective, matrices: Array, added: Added | None) -> Array:
-        """The logits of each projection [run, input, position, logit]."""
-        run = objective.jax.jit(objective.jax.vmap(lambda W: objective.forward({"W": W}, added=added)[1]))
-        with objective.jax.enable_x64(True):
-            return np.asarray(run(np.asarray(matrices, dtype=np.float64)))
+    def _together(self, params: Params) -> Iterator[tuple[Params, int]]:
+        """The runs in groups of one size, in float64, and how many of each group are meant."""
+        map_over, runs = self._objective.jax.tree.map, len(params["W"])
+        rows = min(self._rows, max(1, runs))
+        for start in range(0, runs, rows):
+            places = np.minimum(np.arange(start, start + rows), runs - 1)
+            some = map_over(lambda array, places=places: np.asarray(array[places], dtype=np.float64), params)
+            yield some, min(rows, runs - start)
 
-    def _one(self, params: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _logits(self, objective: Objective, params: Params, added: Added | None) -> Array:
+        """The logits of each run [run, input, position, logit]."""
+        run = objective.jax.jit(objective.jax.vmap(lambda some: objective.forward(some, added=added)[1]))
+        found = []
+        with objective.jax.enable_x64(True):
+            for some, count in self._together(params):
+                found.append(np.asarray(run(some))[:count])
+        return np.concatenate(found)
+
+    def _one(self, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         jnp, task = self._objective.jnp, self._task
         outs, logits = self._objective.forward(params)
         losses = self._objective.losses_of(outs, logits)

@@ -233,7 +233,7 @@ class _BySgd:
         if found.interrupted:
             raise KeyboardInterrupt
         matrices = np.asarray(found.params["W"])
-        for place, (run, measured) in enumerate(zip(group.runs, self._measuring(matrices), strict=False)):
+        for place, (run, measured) in enumerate(zip(group.runs, self._measuring({"W": matrices}), strict=False)):
             if not np.isfinite(matrices[place]).all():
                 yield _failed(group.program, run, "diverged")
                 continue
