@@ -85,7 +85,7 @@ SOP, SELECTOR = rasp.tokens, HOSTILE["a selector"]
 
 # What is no function with arguments of its own, or is checked elsewhere.
 NAMES_ONLY = {"causal_eval", "Value", "DEFAULT_ANNOTATORS", "RASPEvaluator", "DefaultRASPEvaluator", "Annotations"}
-INNER = {"forward", "decode"}  # steps of others: they take what has been checked
+INNER = {"forward", "decode", "decode_unrounded"}  # steps of others: they take what has been checked
 ELSEWHERE = {"to_torch", "to_jax", "to_onnx", "to_transformer_lens", "save_pretrained", "explore", "figure"}
 
 NEEDED: dict[str, dict[str, Any]] = {
@@ -114,6 +114,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "model.run": {"tokens": "ab"},
     "model.encode": {"tokens": "ab"},
     "model.interpret": {"tokens": "ab"},
+    "model.setting": {"tokens": "ab", "set": {"tokens": "ba"}},
     "model.read": {"stream": np.zeros(MODEL.d_model), "variable": "tokens", "at": "hook_embed"},
     "model.logits": {"ids": IDS},
     "model.codes": {"ids": IDS},

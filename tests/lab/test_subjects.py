@@ -322,7 +322,7 @@ def test_the_dials_of_twins_are_the_settings_of_training() -> None:
 
     defaults = {name: one.default for name, one in inspect.signature(twins).parameters.items()}
     assert REALISATIONS["twin"].dials.items() <= defaults.items()
-    rest = {"model", "seeds", "data", "checkpoint", "progress"}
+    rest = {"model", "seeds", "data", "checkpoint", "progress", "seconds"}
     assert defaults.keys() - REALISATIONS["twin"].dials.keys() == rest
 
 
