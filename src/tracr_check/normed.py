@@ -45,8 +45,8 @@ from tracr_check.verdict import need
 __all__ = ["ASSUMED", "Normed"]
 
 ASSUMED = (
-    "in a layer norm over D numbers the mean is within D + 8 units of the largest, x - mean is rounded once, and the "
-    "root of a power of 4 and products with powers of two are exact",
+    "in a layer norm over D numbers the mean is within D + 8 units of the largest, the variance is at most twice the "
+    "mean square, x - mean is rounded once, and the root of a power of 4 and products with powers of two are exact",
 )
 MORE = 1 + 2.0**-30  # for the checker's own rounding
 
