@@ -153,7 +153,8 @@ def test_one_joint_value_fits_all_that_pad_holds(name: str, tmp_path: Path, monk
     bases = sorted({base for state in pads for one in state.tables for base in str(one).split()} - {"P"})
     assert bases
     sizes = [next(pad_size(state, base) for state in pads if base in state.tables) for base in bases]
-    assert (max(sizes) > 4) == (name == "induction")  # a copy has more values than there are numbers of keys
+    copied = max(sizes) > 4  # a copy has more values than there are numbers of keys
+    assert copied or name not in ("induction", "sort")
     for length in (1, 2):
         for row in itertools.islice(itertools.product(range(tokens), repeat=length), 6):
             ids = np.array([[tokens, *row, *[tokens + 1] * (3 - length)]])
