@@ -42,8 +42,8 @@ class FastRecipe:
     """The settings of the search: `starts` random starts, `steps` of Adam each, `polish` second-order iterations of the
     `kept` best.
 
-    `kept` runs start from exact reads; if these are too wide, `shrink` iterations make them narrower, in up to `rounds`
-    rounds of such starts. A loss of `enough` ends the search.
+    The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower. A
+    loss of `enough` ends the search.
     """
 
     starts: int = 48
@@ -56,7 +56,6 @@ class FastRecipe:
     kept: int = 4
     polish: int = 120
     shrink: int = 200
-    rounds: int = 4
     enough: float = 1e-9
 
 
@@ -128,8 +127,6 @@ class _Search:
         searches = [partial(self.exact, exact), partial(self.random, recipe)]
         if few != recipe and recipe.enough > 0:
             searches.insert(int(exact.shape[1] <= self.dim), partial(self.random, few))
-        if exact.shape[1] > self.dim:
-            searches += [partial(self.exact, exact, number) for number in range(1, recipe.rounds)]
         try:
             for search in searches:
                 search()
@@ -168,15 +165,11 @@ class _Search:
 
     # Starts that read exactly
 
-    def exact(self, exact: Array, number: int = 0) -> None:
-        """Run from starts with exact reads of sub-layers and random outputs, made narrower if they are too wide.
-
-        Each `number` has other starts.
-        """
+    def exact(self, exact: Array) -> None:
+        """Run from starts with exact reads of sub-layers and random outputs, made narrower if they are too wide."""
         width, count = exact.shape[0], self.recipe.kept
         columns = max(self.dim, exact.shape[1])
-        rng = np.random.default_rng([self.seed, number] if number else self.seed)
-        free = unmet(seen(self.fine.task))
+        rng, free = np.random.default_rng(self.seed), unmet(seen(self.fine.task))
         W = []
         for scale in np.geomspace(width**-0.5, 1.0, count):
             turn = np.linalg.qr(rng.normal(size=(columns, columns)))[0][: exact.shape[1]]
