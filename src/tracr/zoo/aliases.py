@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from tracr.spelling import did_you_mean
-
 if TYPE_CHECKING:
     from tracr.zoo.entry import Entry
 
@@ -20,90 +18,163 @@ __all__ = ["ALIASES", "find", "other_names", "suggestion"]
 
 OTHER_NAMES = {
     "add_mod": "modular_addition mod_add addition_mod",
-    "agree_with_first_noun": "subject_verb_agreement",
+    "agree_with_first_noun": "subject_verb_agreement sva agreement",
+    "alternating_capitals": "alternate_capitalization alternating_caps alternate_case",
     "associative_recall": "mqar recall",
     "bigram_count": "bigram bigrams count_bigrams",
     "caesar": "caesar_cipher",
-    "collapse_runs": "remove_consecutive_duplicates",
-    "copy_first": "first_element first_token",
-    "copy_last": "last_element last_token",
-    "copy_next": "next_token shift_left",
+    "closer": "bracket_completion close_brackets",
+    "collapse_runs": "remove_consecutive_duplicates uniq duplicate_remover",
+    "copy_first": "first_element first_token first",
+    "copy_last": "last_element last_token last",
+    "copy_next": "next_token shift_left next_token_head",
+    "count": "count_a count_token",
     "count_larger": "count_greater_than",
-    "depth": "bracket_depth nesting_depth",
+    "depth": "bracket_depth nesting_depth paren_depth parenthesis_depth",
     "distinct": "count_distinct count_unique",
-    "distinct_tokens": "deduplicate dedupe unique_tokens remove_duplicates",
+    "distinct_tokens": "deduplicate dedupe unique_tokens "
+    "remove_duplicates dedup unique_extractor extract_unique_tokens",
     "docstring": "docstring_completion",
-    "dyck1": "dyck_1",
-    "dyck2": "dyck_2",
-    "frac_prevs": "proportion xproportion x_proportion frac_prev",
-    "greater_than_first": "greater_than",
+    "dyck1": "dyck_1 dyck1_ptf dyck_1_ptf",
+    "dyck2": "dyck_2 dyck2_ptf dyck_2_ptf",
+    "frac_prevs": "proportion xproportion x_proportion frac_prev frac_prevs_long fraction_of_x frac_x fraction_x",
+    "greater_than_first": "greater_than gt",
     "has_prev": "duplicate_token duplicate_token_head",
-    "hist": "histogram token_frequency count_frequency count_occurrences",
-    "hist2": "double_histogram double_hist",
+    "hist": "histogram token_frequency count_frequency count_occurrences count_tokens "
+    "frequency frequencies token_count token_counts counts hist_nobos",
+    "hist2": "double_histogram double_hist hist_2",
     "hist_so_far": "unigram_count unigrams",
+    "identity": "copy copy_tokens echo noop no_op",
     "indirect_object": "ioi indirect_object_identification",
-    "induction_head": "induction_heads induction_circuit two_layer_induction",
+    "induction_head": "induction_heads induction_circuit two_layer_induction two_layer_induction_head",
+    "is_anbn": "anbn a_n_b_n",
     "is_palindrome": "palindrome",
+    "is_prime": "prime primes check_prime",
     "markov_probability": "markov markov_chain bigram_probability",
     "maximum": "max max_element",
-    "mean_so_far": "running_mean cumulative_mean",
+    "mean_so_far": "running_mean cumulative_mean running_average cumulative_average prefix_mean",
+    "median": "median_element",
     "minimum": "min min_element",
     "most_freq": "most_frequent",
     "parity_so_far": "parity prefix_parity running_parity",
-    "reverse": "reverse_string",
+    "reverse": "reverse_string reversal string_reversal reverse_input",
+    "reverse_words": "reverse_each_word word_reversal",
+    "rule_110": "rule110",
     "running_max": "cumulative_max",
-    "shift_by": "previous_token previous_token_head prev_token shift_right",
-    "shuffle_dyck": "shuffle_dyck1 balanced_parentheses balanced_brackets",
+    "shift_by": "previous_token previous_token_head prev_token shift_right prev_token_head prev prev_tok",
+    "shuffle_dyck": "shuffle_dyck1 balanced_parentheses balanced_brackets balanced_parens paren_checker "
+    "bracket_checker bracket_classifier bracket_balance check_brackets matched_brackets",
     "shuffle_dyck2": "shuffle_dyck_2",
     "smaller_after": "inversions",
+    "sort": "sorting sort_tokens sort_numbers sort_with_duplicates",
+    "sort_descending": "reverse_sort sort_desc",
     "sort_freq": "sort_by_frequency sort_by_freq",
+    "sum_so_far": "prefix_sum prefix_sums cumulative_sum cumsum running_sum cum_sum",
     "trigram_count": "trigram trigrams",
     "two_hop_induction": "two_hop",
     "two_sum": "2sum twosum",
+    "vowel_ratio": "vowel_consonant_ratio vowel_to_consonant_ratio",
+    "word_parity": "word_length_parity token_length_parity",
 }
 
 ALIASES: Mapping[str, str] = {alias: name for name, aliases in OTHER_NAMES.items() for alias in aliases.split()}
 """Each alias with the name of its program."""
 
-SAME_CASES = {2: "reverse", 3: "frac_prevs", 4: "pair_balance", 5: "shuffle_dyck2", 7: "hist", 39: "frac_prevs"}
+SAME_CASES = {
+    2: "reverse",
+    3: "frac_prevs",
+    4: "pair_balance",
+    5: "shuffle_dyck2",
+    7: "hist",
+    14: "count",
+    39: "frac_prevs",
+}
 """InterpBench's cases that are programs of the zoo, by their numbers; vocabularies and lengths differ."""
 
 SIMILAR_CASES = {
+    8: ("fill_gaps",),
+    11: ("same_length_words",),
     13: ("trend",),
     18: ("frequency_class",),
     19: ("collapse_runs", "starts_run"),
+    20: ("spam_so_far",),
     21: ("mask_repeats", "distinct_tokens"),
+    26: ("cascade",),
+    29: ("abbreviate",),
+    33: ("word_parity",),
+    34: ("vowel_ratio",),
+    35: ("alternating_capitals",),
+    36: ("emoticon_mood",),
+    37: ("reverse_words",),
+    38: ("alternates",),
 }
-"""InterpBench's cases that have relatives in the zoo, with other answers."""
+"""InterpBench's cases that have relatives in the zoo; their answers or words may differ."""
 
 SIMILAR_WORDS = {
+    "abbrev": "abbreviate",
+    "acronym": "abbreviate",
+    "addition": "add_mod",
+    "alternat": "alternates",
+    "bind": "associative_recall",
+    "by_length": "same_length_words",
+    "carry": "increment",
+    "cascad": "cascade",
+    "cellular": "rule_110",
+    "check_sort": "sorted_so_far",
     "classifier": "frequency_class",
+    "color": "associative_recall",
     "decreasing": "sort_descending",
+    "decrement": "increment",
+    "emoji": "emoticon_mood",
+    "entity": "associative_recall",
+    "fact": "associative_recall",
     "gender": "agree_with_first_noun",
     "grokking": "add_mod",
     "gt": "greater_than_first",
+    "icl": "induction_head",
+    "in_context": "induction_head",
     "increasing": "sorted_so_far",
     "ioi": "indirect_object",
+    "is_sort": "sorted_so_far",
+    "less_than": "smaller_so_far",
+    "mcqa": "follow_pointer",
+    "mode": "most_freq",
+    "modular": "add_mod",
+    "most_common": "most_freq",
+    "multiplication": "multiply_mod",
     "n_gram": "bigram_count",
+    "name_mover": "indirect_object",
+    "ngram": "bigram_count",
     "pronoun": "agree_with_first_noun",
+    "rank": "dense_rank",
+    "s_inhibition": "indirect_object",
+    "spam": "spam_so_far",
+    "subtract": "difference",
     "succession": "caesar",
     "successor": "caesar",
+    "sum": "sum_so_far",
+    "threshold": "greater_than_first",
+    "tokens": "identity",
+    "unique": "is_unique",
 }
 """Words that suggest a program which does not have them in its name or description."""
 
 CASE = re.compile(r"(?:interpbench_?)?(?:case_?)?0*(\d{1,4})")
-PREFIX = re.compile(r"^(?:make|rasp|tracr|check|compute|get)_")  # of functions in other collections
+PREFIX = re.compile(r"^(?:make|rasp|tracr|check|compute|calculate|find|get)_")  # of functions in other collections
+SUFFIX = re.compile(r"_(?:task|program|circuit|head|sequence|list|algorithm)s?$")  # that say nothing of the task
 COMMON = frozenset(
     {"all", "and", "count", "each", "first", "for", "has", "input", "last", "not", "the", "this", "token"}
 )
 MOST = 3  # suggestions
+SHORT = 4  # letters
+SIMILAR = 0.75  # the least likeness of a suggested spelling; below it, `spam` is like `spread`
 
 
 def other_names(name: str) -> list[str]:
     """The aliases of a program.
 
-    >>> other_names("dyck1")
-    ['dyck_1']
+    >>> other_names("reverse_words")
+    ['reverse_each_word', 'word_reversal']
     """
     return OTHER_NAMES.get(name, "").split()
 
@@ -118,6 +189,7 @@ def find(name: str, names: Mapping[str, object]) -> str | None:
     """
     written = _written(name)
     bare = PREFIX.sub("", PREFIX.sub("", written))  # make_check_palindrome
+    plain = SUFFIX.sub("", bare)  # sort_list
     case = None if written.isdigit() else CASE.fullmatch(written)  # other benchmarks have numbers too
     squeezed = {one.replace("_", ""): one for one in (*ALIASES, *names)}
     for spelt in (
@@ -125,6 +197,9 @@ def find(name: str, names: Mapping[str, object]) -> str | None:
         written,
         bare,
         f"is_{bare}" if "check_" in written else bare,
+        bare.removesuffix("s"),  # palindromes
+        plain,
+        plain.removesuffix("s"),
         SAME_CASES.get(int(case[1]), bare) if case else squeezed.get(bare, bare),
     ):
         known = ALIASES.get(spelt, spelt)
@@ -139,18 +214,18 @@ def suggestion(name: str, entries: Mapping[str, Entry]) -> str:
     case = CASE.fullmatch(written)
     if case:
         return _of_interpbench(int(case[1]))
-    meant = [program for word, program in SIMILAR_WORDS.items() if f"_{word}" in f"_{written}"]
-    spelt = [ALIASES.get(known, known) for known in get_close_matches(written, [*entries, *ALIASES], cutoff=0.8)]
+    meant = [program for word, program in SIMILAR_WORDS.items() if _begins_a_word(word, written)]
+    spelt = [ALIASES.get(known, known) for known in get_close_matches(written, [*entries, *ALIASES], cutoff=SIMILAR)]
     shared = sorted(((_in_common(written, entry), entry.name) for entry in entries.values()), key=lambda one: -one[0])
     found = list(dict.fromkeys([*meant, *spelt, *(known for common, known in shared if common)]))[:MOST]
     if found:
         return f"did you mean {' or '.join(found)}?"
-    return did_you_mean(written, entries, "`tracr zoo` and zoo.names() list all")
+    return "`tracr zoo` and zoo.names() list all"
 
 
 def _written(name: str) -> str:
     """A name in small letters, its words joined by underscores."""
-    return re.sub(r"[\s-]+", "_", name.strip().lower())
+    return re.sub(r"[\s/:.-]+", "_", name.strip().lower())
 
 
 def _of_interpbench(number: int) -> str:
@@ -165,6 +240,12 @@ def _of_interpbench(number: int) -> str:
     )
 
 
+def _begins_a_word(word: str, name: str) -> bool:
+    """Whether a word of a name begins so; short words, such as `mode`, must be equal (`model` is another)."""
+    end = "_" if len(word) <= SHORT else ""
+    return f"_{word}{end}" in f"_{name}_"
+
+
 def _in_common(name: str, entry: Entry) -> int:
     """How many words a name shares with an entry; those of its name count double."""
     words = _words(name) - COMMON
@@ -173,5 +254,5 @@ def _in_common(name: str, entry: Entry) -> int:
 
 def _words(text: str) -> set[str]:
     """The words of a text, without the endings of plurals and verbs."""
-    found = re.findall(r"[a-z]{3,}", text.lower())
+    found = re.findall(r"[a-z]{3,}|[a-z]{3,}\d+(?=\W|_|$)", text.lower())
     return {re.sub(r"(?:ing|ed|s)$", "", word) if len(word) > 4 else word for word in found}

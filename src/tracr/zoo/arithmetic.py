@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from statistics import fmean
 from typing import Any
 
 from tracr.rasp import rasp
-from tracr.rasp.programs.conditions import BITS, NUMBERS, Condition
+from tracr.rasp.programs.conditions import BITS, COUNTABLE, NUMBERS, Condition
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.zoo.entry import at_each, everywhere, prefixes, task
 from tracr.zoo.pieces import before, count, earlier, everything, is_one_of, mean, share, token_at
@@ -49,6 +50,20 @@ def multiply_mod() -> SOp:
 
 
 @task(
+    (1, 2, 3, 4, 5, 6, 7),
+    5,
+    shown=(1, 2, 4, 7),
+    tags="arithmetic",
+    says="whether the token is a prime number",
+    answers=lambda xs: [x > 1 and all(x % n for n in range(2, x)) for x in xs],
+    tokens=COUNTABLE,
+)
+def is_prime() -> SOp:
+    """A table of numbers: those with exactly two divisors."""
+    return rasp.Map(lambda x: [x % n for n in range(1, x + 1)].count(0) == 2, tokens).named("is_prime")
+
+
+@task(
     (0, 1, 2),
     6,
     shown=(2, 1, 2, 0),
@@ -62,6 +77,22 @@ def sum_mod_three() -> SOp:
     """Counts ones and twos; a two counts double."""
     ones, twos = count(tokens, 1).named("ones"), count(tokens, 2).named("twos")
     return rasp.SequenceMap(lambda x, y: (x + 2 * y) % 3, ones, twos).named("sum_mod_three")
+
+
+@task(
+    (0, 1, 2),
+    6,
+    shown=(2, 1, 2, 0),
+    tags="arithmetic classic",
+    says="prefix sums: the sum of the tokens so far",
+    answers=lambda xs: list(accumulate(xs)),
+    causal=True,
+    tokens=DIGITS,
+)
+def sum_so_far() -> SOp:
+    """Counts ones and twos; a two counts double."""
+    ones, twos = count(tokens, 1).named("ones"), count(tokens, 2).named("twos")
+    return rasp.SequenceMap(lambda x, y: x + 2 * y, ones, twos).named("sum_so_far")
 
 
 @task(

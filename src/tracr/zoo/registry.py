@@ -22,6 +22,7 @@ from tracr.zoo import (
     repeats,
     runs,
     transforms,
+    words,
 )
 from tracr.zoo.aliases import find, suggestion
 from tracr.zoo.entry import Entry
@@ -30,7 +31,7 @@ from tracr.zoo.library import LIBRARY
 
 __all__ = ["ENTRIES", "entries", "facts", "get", "load", "names", "tags"]
 
-FAMILIES = (positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets, transforms)
+FAMILIES = (positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets, transforms, words)
 
 
 def _written_here(modules: Iterable[ModuleType]) -> dict[str, Entry]:
