@@ -117,6 +117,33 @@ def test_every_optional_library_has_its_extra() -> None:
     assert {one for extra in needed.keys() - {"dev", "docs", "release"} for one in needed[extra]} == known
 
 
+def libraries_needed(folder: Path) -> set[tuple[str, str]]:
+    """The libraries that modules of a folder ask for with `need`, each with the extra that the error names."""
+    calls = re.compile(r'need\("([\w.]+)", (?:extra=)?"([\w-]+)"\)')
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    return {(module.partition(".")[0], extra) for text in texts for module, extra in calls.findall(text)}
+
+
+def test_errors_name_an_extra_that_has_the_library() -> None:
+    """Everywhere; and the laboratory's own extra has all that its commands need, apart from figures and graphs."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    distributions = {"sklearn": "scikit-learn", "transformer_lens": "transformer-lens"}
+    has = {extra: {re.split("[>=<]", one)[0] for one in extras[extra]} for extra in extras}
+    asked = libraries_needed(ROOT / "src" / "tracr")
+    assert len(asked) > 10
+    assert {
+        (library, extra) for library, extra in asked if distributions.get(library, library) not in has[extra]
+    } == set()
+    laboratory = {library for library, _ in libraries_needed(ROOT / "src" / "tracr" / "lab")}
+    assert {distributions.get(library, library) for library in laboratory - {"matplotlib", "networkx"}} == has["lab"]
+
+
+def test_every_extra_is_described() -> None:
+    page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`([\w-]+)`", " ".join(rows))) == {*PROJECT["project"]["optional-dependencies"]}
+
+
 def test_no_address_is_invented() -> None:
     """Until the project has an address of its own, its metadata name the papers only, and no release is ready."""
     urls = PROJECT["project"]["urls"]

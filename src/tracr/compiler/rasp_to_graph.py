@@ -30,7 +30,7 @@ def extract_rasp_graph(tip: RASPExpr) -> ExtractRaspGraphOutput:
     """
     if not isinstance(tip, RASPExpr):
         raise ExpressionError(f"only a RASP expression has a graph, not {tip!r}", hint="build one with tracr.rasp")
-    graph = need("networkx", "torch").DiGraph()
+    graph = need("networkx", "graph").DiGraph()
     sources = []
     for expr in topological([tip]):
         new = expr.label not in graph

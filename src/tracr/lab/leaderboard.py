@@ -66,7 +66,7 @@ def iterate_results(folder: str | Path, without: Collection[str] = ()) -> Iterat
 
 
 def _rows_of(file: Path, without: Collection[str]) -> Iterator[dict[str, Any]]:
-    parquet, arrow = need("pyarrow.parquet", "sweep"), need("pyarrow", "sweep")
+    parquet, arrow = need("pyarrow.parquet", "lab"), need("pyarrow", "lab")
     try:
         names = parquet.read_schema(file).names
         if not {"track", "method", "realisation", "seed"} <= {*names}:

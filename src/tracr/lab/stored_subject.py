@@ -142,7 +142,7 @@ def _pairs_json(name: str, pairs: Sequence[InputPair]) -> dict[str, Any]:
 
 def _parquet(pairs: Sequence[InputPair]) -> bytes:
     """A table with a row per pair; each cell is a list of values in JSON."""
-    arrow, parquet = need("pyarrow", "sweep"), need("pyarrow.parquet", "sweep")
+    arrow, parquet = need("pyarrow", "lab"), need("pyarrow.parquet", "lab")
     columns = zip(*_rows(pairs), strict=True)
     cells = {name: list(map(json.dumps, column)) for name, column in zip(COLUMNS, columns, strict=True)}
     buffer = io.BytesIO()

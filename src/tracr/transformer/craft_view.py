@@ -52,7 +52,7 @@ def program_graph(model: CompiledModel, blocks: Sequence[Block]) -> Any:
     """
     if not model.expressions:
         raise InputError("a loaded model has no expressions", hint="compile the program again")
-    graph = need("networkx", "torch").DiGraph()
+    graph = need("networkx", "graph").DiGraph()
     spaces = {variable.node: space for variable, space in _spaces(model).items() if not variable.scratch}
     for number, (node, expr) in enumerate(zip(model.graph.nodes, model.expressions, strict=True)):
         graph.add_node(node.label, **{ID: node.label, EXPR: expr})
