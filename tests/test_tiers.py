@@ -31,14 +31,19 @@ def test_the_tiers_have_pairs_of_values(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_rows_take_their_turns_at_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """One each in the normal tier, or in the slow tier; different ones if it starts elsewhere."""
-    grid = mostly_slow(range(4), "ab")
-    assert [one.values for one in grid] == list(itertools.product(range(4), "ab"))
     monkeypatch.setattr(tiers, "LONG", False)
-    assert [one.values for one in grid if not one.marks] == in_turn(range(4), "ab")
+    grid = mostly_slow(range(4), "abc")
+    assert [one.values for one in grid if not one.marks] == in_turn(range(4), "abc")
+    assert {one.values for one in grid if one.marks} == {*in_turn(range(4), "abc", 1)}
+    assert [one.values for one in mostly_slow(range(4), "ab")] == list(itertools.product(range(4), "ab"))
     assert not {*in_turn(range(4), "ab")} & {*in_turn(range(4), "ab", 1)}
     assert usual(2, long=5) == 2
     monkeypatch.setattr(tiers, "LONG", True)
     assert in_turn(range(4), "ab") == list(itertools.product(range(4), "ab"))
+    assert [one.values for one in mostly_slow(range(4), "abc")] == list(itertools.product(range(4), "abc"))
+    assert [one.values for one in mostly_slow(range(4), "abc") if not one.marks] == [
+        one.values for one in grid if not one.marks
+    ]
     assert usual(2, long=5) == 5
 
 

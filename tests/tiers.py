@@ -50,12 +50,17 @@ def some_levels(number: int) -> Sequence[int]:
 
 
 def mostly_slow(rows: Iterable[object], columns: Sequence[object]) -> list[Any]:
-    """Every row with every column: the normal tier has one column of each row, in turn."""
-    return [
-        pytest.param(row, column, marks=[] if place == number % len(columns) else pytest.mark.slow)
-        for number, row in enumerate(rows)
-        for place, column in enumerate(columns)
-    ]
+    """Every row with some columns: the normal tier has one of each row, in turn, the slow tier the next one too.
+
+    With TRACR_LONG the slow tier has all the others.
+    """
+    found = []
+    for number, row in enumerate(rows):
+        for place, column in enumerate(columns):
+            turn = (place - number) % len(columns)
+            if turn <= 1 or LONG:
+                found.append(pytest.param(row, column, marks=pytest.mark.slow if turn else []))
+    return found
 
 
 def pairwise(first: Iterable[object], second: Sequence[object], third: Sequence[object]) -> list[Any]:

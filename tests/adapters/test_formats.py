@@ -61,10 +61,10 @@ def in_lens(model: tracr.CompiledModel, dtype: str) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("export", [in_torch, in_lens, in_jax])
 def test_what_is_not_refused_is_right(export: Any, dtype: str) -> None:
     """The library and random programs: exported in a format, they give the answers of float32, padded and not."""
-    some = LIBRARY[:: usual(2, long=1)]
+    some = LIBRARY[:: usual(3, long=1)]
     models = [(compiled(name, causal), inputs(name, causal)) for name, causal in some]
     with Tally(least=0.9) as tally:
-        for seed in range(usual(10, long=20)):
+        for seed in range(usual(6, long=20)):
             with tally.draw():
                 model = compile_case(Case(seed, tuple("abc"), max_ops=4, max_seq_len=4))
                 models.append((model, [list(xs) for xs in ("a", "ab", "cab", "bacb", "aaaa")]))

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.certificate.acceptance import rows, verdicts
+from tests.tiers import in_turn
+from tracr.ir.options import LEVELS
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import ARITHMETICS
 
@@ -33,7 +35,7 @@ def test_acceptance_in_float32(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "level"), sorted(TABLE))
+@pytest.mark.parametrize(("name", "level"), in_turn(EXAMPLES, LEVELS))
 def test_acceptance(name: str, level: int) -> None:
     """In every arithmetic: write the table again if a change is meant (python -m tests.certificate.acceptance)."""
     assert verdicts(name, level) == TABLE[name, level]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.certificate.check_cases import Exhaustive, Parsed, drawn, example, mutant
-from tests.tiers import slow
+from tests.tiers import slow, usual
 from tracr.rasp.programs import EXAMPLES
 from tracr_check.arithmetic import ARITHMETICS
 
@@ -45,8 +45,8 @@ def test_other_arithmetics(name: str, arithmetic: str) -> None:
         ("composite", 9, 8),
         ("causal", 2, 15),
         *slow([("library", name, 60) for name in ("dyck1", "closer", "most_freq", "hist2", "induction", "counter")]),
-        *slow([("composite", seed, 60) for seed in range(20, 40)]),
-        *slow([("causal", seed, 60) for seed in range(20, 30)]),
+        *slow([("composite", seed, 60) for seed in range(20, usual(30, long=40))]),
+        *slow([("causal", seed, 60) for seed in range(20, usual(25, long=30))]),
     ],
 )
 def test_no_harmful_mutant_is_accepted(case: tuple[str, str | int, int]) -> None:

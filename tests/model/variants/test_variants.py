@@ -50,19 +50,10 @@ DRAWN = given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant
 
 @pytest.mark.slow
 @mostly_compared()
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=usual(200, long=400), deadline=None)
 @DRAWN
 def test_random_programs(case: Case, level: int, variant: str) -> None:
     """Any program, in float32, by the kernel and by products of matrices; numbers without a list of values to 1e-4."""
-    check(case, level, variant)
-
-
-@pytest.mark.slow
-@mostly_compared()
-@settings(max_examples=usual(200, long=400), deadline=None)
-@DRAWN
-def test_many_random_programs(case: Case, level: int, variant: str) -> None:
-    """The same for hundreds of them."""
     check(case, level, variant)
 
 
