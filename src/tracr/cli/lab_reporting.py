@@ -58,7 +58,7 @@ def report_scores(
     from tracr.lab.reporting import TracksReport
     from tracr.writing import write_file
 
-    made = report(results[0] if len(results) == 1 else results, title=title)
+    made = report(results[0], title=title) if len(results) == 1 else report(results, title=title)
     several = made.named if isinstance(made, TracksReport) else {}
     runs = tuple(several.values()) if isinstance(made, TracksReport) else (made,)
     cells = [{"track": name, **as_cells(one)} for name, run in several.items() for one in run.leaderboard()]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tracr.arguments import text
 from tracr.errors import FormatError, InputError
@@ -96,6 +96,7 @@ class LabReport(RunReport):
 
 OneReport = LabReport | VariablesReport | FeaturesReport | AnswersReport
 """The report of one run."""
+Folders = list[str] | list[Path] | tuple[str | Path, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +160,18 @@ def _track_of(made: OneReport) -> str:
             return track.name
 
 
+@overload
 def report(
-    results: str | Path | Iterable[Mapping[str, Any]] | Iterable[str | Path],
+    results: str | Path | Iterable[Mapping[str, Any]], *, title: str | None = None, notes: str | None = None
+) -> OneReport: ...
+
+
+@overload
+def report(results: Folders, *, title: str | None = None, notes: str | None = None) -> TracksReport: ...
+
+
+def report(
+    results: str | Path | Iterable[Mapping[str, Any]] | Folders,
     *,
     title: str | None = None,
     notes: str | None = None,
@@ -184,11 +195,8 @@ def report(
         return _one_report(given, title, notes or "")
     if notes is not None:
         raise InputError("several runs have no notes of their own", hint=f"write {NOTES} into the folder of each run")
-    made = []
-    for one in given:
-        made.append(report(one))
-        assert not isinstance(made[-1], TracksReport)
-    return TracksReport(tuple(made), text("title", TRACKS_TITLE if title is None else title))
+    made = tuple(report(Path(one)) for one in given)
+    return TracksReport(made, text("title", TRACKS_TITLE if title is None else title))
 
 
 def _one_report(rows: Iterator[Mapping[str, Any]], title: str | None, notes: str) -> OneReport:
