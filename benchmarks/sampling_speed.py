@@ -1,6 +1,7 @@
 """Measures how many random programs are compiled and checked in a second, at the default controls.
 
-    python benchmarks/sampling_speed.py [--count 600] [--ray]
+    python benchmarks/sampling_speed.py [--count 600] [--ray] [-o docs/benchmarks/sampling.json]
+    python benchmarks/sampling_speed.py --page docs/datasets.md docs/benchmarks/sampling.json   # the table of the page
 
 Each line is one way to do it, all in one run, on the same programs:
 
@@ -12,7 +13,8 @@ Each line is one way to do it, all in one run, on the same programs:
 
 The measure is processor time for each program, of this process and its workers, because other work on the machine
 changes it less than time on the clock. "2 cores" is the number of programs that two processors make in a second at this
-cost; "clock" is what the clock showed, with whatever else the machine was doing. Every model is compared with the
+cost; "clock" is what the clock showed, with whatever else the machine was doing. On a busy machine processor time is
+larger too, because processes share caches: the load average is noted before and after. Every model is compared with the
 vectorised interpreter on all inputs, padded and unpadded, and a wrong one ends the benchmark.
 """
 
@@ -20,14 +22,17 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import logging
+import os
+import platform
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tracr.datasets import Controls
 from tracr.datasets.building import build_shards, outcomes
@@ -43,6 +48,7 @@ R = TypeVar("R")
 WARMING = 8  # tasks before the measurement, which import modules and fill caches
 CONTROLS, SETTINGS = Controls(), Settings()
 LEAN = Settings(truth=False)
+HEAD = "| way | processor time for each | on two processors, by this | by the clock |"
 
 
 class Timed:
@@ -64,11 +70,15 @@ def timed(function: Callable[[T], R], task: T) -> tuple[R, float]:
     return result, time.process_time() - start
 
 
+MEASURED: list[dict[str, Any]] = []
+
+
 def report(name: str, count: int, seconds: float, clock: float, limit: float | None) -> float:
-    """Print a line; returns the milliseconds of processor time for each program."""
+    """Print a line and keep it; returns the milliseconds of processor time for each program."""
     each = 1000 * seconds / count
+    MEASURED.append({"way": name, "programs": count, "processor_seconds": seconds, "clock_seconds": clock})
     share = "" if limit is None else f"{each / limit:9.2f}x"
-    print(f"{name:<36} {each:8.2f} ms {2000 / each:9.0f} {count / clock:9.0f} {share}")
+    print(f"{name:<42} {each:8.2f} ms {2000 / each:9.0f} {count / clock:9.0f} {share}")
     return each
 
 
@@ -113,23 +123,51 @@ def sampled(
     report(name, count, *min(best), limit)
 
 
+def table(found: dict[str, Any]) -> list[str]:
+    """The measurements as a table for the page."""
+    lines = [HEAD, "|---|---|---|---|"]
+    for row in found["measured"]:
+        each, clock = row["processor_seconds"] / row["programs"], row["programs"] / row["clock_seconds"]
+        lines.append(f"| {row['way']} | {1000 * each:.1f} ms | {2 / each:.0f} a second | {clock:.0f} a second |")
+    return lines
+
+
+def fill(page: Path, found: dict[str, Any]) -> None:
+    """Replace the table of the page."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    start = lines.index(HEAD)
+    stop = next(number for number in range(start, len(lines)) if not lines[number].startswith("|"))
+    page.write_text("\n".join([*lines[:start], *table(found), *lines[stop:]]) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=600, help="how many programs (default: 600)")
     parser.add_argument("--ray", action="store_true", help="also over Ray")
+    parser.add_argument("-o", "--output", type=Path, help="write the measurements to this JSON file")
+    parser.add_argument("--page", nargs=2, type=Path, metavar=("PAGE", "JSON"), help="only fill in the table of a page")
     chosen = parser.parse_args()
+    if chosen.page:
+        fill(chosen.page[0], json.loads(chosen.page[1].read_text(encoding="utf-8")))
+        return
+    before = os.getloadavg()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    print(f"{'':<36} {'each':>11} {'2 cores':>9} {'clock':>9} {'limit':>9}")
+    print(f"{'':<42} {'each':>11} {'2 cores':>9} {'clock':>9} {'limit':>9}")
     limit = loops(min(300, chosen.count))
     sampled("tracr sample --compile", chosen.count, over_processes(1), limit)
     sampled("tracr sample --compile --no-truth", chosen.count, over_processes(1), limit, LEAN)
     sampled("tracr sample --compile --jobs 2", chosen.count, over_processes(2), limit)
-    sampled("tracr sample ... --no-truth --jobs 2", chosen.count, over_processes(2), limit, LEAN)
+    sampled("tracr sample --compile --no-truth --jobs 2", chosen.count, over_processes(2), limit, LEAN)
     if chosen.ray:
         sampled("tracr sample --compile --ray", chosen.count, over_ray(), limit)
-        sampled("tracr sample ... --no-truth --ray", chosen.count, over_ray(), limit, LEAN)
+        sampled("tracr sample --compile --no-truth --ray", chosen.count, over_ray(), limit, LEAN)
+    if chosen.output:
+        machine = {"processors": os.cpu_count(), "python": platform.python_version()}
+        loads = {"load_before": before[0], "load_after": os.getloadavg()[0]}
+        text = json.dumps({**machine, **loads, "measured": MEASURED}, indent=1)
+        chosen.output.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

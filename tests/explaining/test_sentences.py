@@ -26,8 +26,9 @@ from tracr.explaining.selections import Relation, relation, selected
 from tracr.ir.domains import Finite
 from tracr.ir.ops import Lookup, PairLookup, SumLookup, formula
 from tracr.ir.selectors import SelectorNode
+from tracr.natural.backing_up import backup
 from tracr.nearness import same_value
-from tracr.rasp import rasp
+from tracr.rasp import programs, rasp
 from tracr.rasp.function_text import ARGUMENTS, is_known
 from tracr.rasp.generate import random_program
 from tracr.rasp.rasp import Value
@@ -257,11 +258,11 @@ SELECTIONS = [
     (lambda key, query: key >= query - 1, "the positions from 1 before this one on"),
     (lambda key, query: abs(key - query) <= 1, "the positions at most 1 away from this one"),
     (lambda key, query: key == 1, "position 1"),
-    (lambda key, query: key in (0, 3), "the positions whose position is 0 or 3"),
+    (lambda key, query: key in (0, 3), "the positions whose number is 0 or 3"),
     (lambda key, query: True, "all positions"),
     (lambda key, query: False, "no position"),
-    (lambda key, query: query == 2, "the positions if here position is 2"),
-    (lambda key, query: (key + query) % 3 == 0, "the positions whose position fits this position's position (0: 0, 3"),
+    (lambda key, query: query == 2, "the positions if this position's number is 2"),
+    (lambda key, query: (key + query) % 3 == 0, "the positions whose number fits this position's number (0: 0, 3"),
 ]
 
 
@@ -280,10 +281,21 @@ def test_words_for_combinations() -> None:
     before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT)
     hist = rasp.SelectorWidth(same).named("hist")
     rare = rasp.Select(hist, 1, rasp.Comparison.EQ)
+    frequent_here = rasp.Select(rasp.indices, hist, lambda key, query: query > 2)
+    always = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE)
     said = {
-        (same & before): "the positions with the same token and before this one",
-        (same | (before & rare)): "the positions with the same token or (before this one and whose hist is 1)",
-        ~(same & before): "the positions except those (with the same token and before this one)",
+        (same & before): "the positions before this one with the same token",
+        (same | (before & rare)): "the positions with the same token or (before this one whose hist is 1)",
+        ~(same & before): "the positions except those (before this one with the same token)",
+        (rare & ~before & same): "the positions from this one on whose hist is 1 and with the same token",
+        (rare & ~(same & before)): "the positions whose hist is 1 except those (before this one with the same token)",
+        (~(same & before) | rare): "the positions whose hist is 1 or not (before this one with the same token)",
+        (frequent_here & same & before): "the positions before this one with the same token if here hist is at least 3",
+        (before & always): "the positions before this one",
+        ((same & always) | rare): "the positions with the same token or whose hist is 1",
+        (~(same & before) | same): "all positions",
+        (same & (rare & before)): "the positions before this one with the same token and whose hist is 1",
+        ((same & before) | (same & ~(before & rare & same)) | same): "the positions with the same token",
         rasp.Select(
             hist, rasp.indices, rasp.Comparison.GEQ
         ): "the positions whose hist is at least this position's number",
@@ -293,6 +305,83 @@ def test_words_for_combinations() -> None:
         program = tracr.compile(rasp.SelectorWidth(selector), vocab="ab", max_seq_len=4, level=0).program
         width = program.sops[program.outputs[0][1]].op
         assert selected(program, width.selector) == words  # type: ignore[union-attr]
+
+
+def test_positions_before_are_not_positions_so_far() -> None:
+    """A causal model says "so far" where nothing else says that positions come before."""
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT)
+    same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+    near = rasp.Select(rasp.indices, rasp.indices, lambda key, query: key <= query - 2)
+    said = {
+        before: "the positions before this one",
+        (same & before): "the positions before this one with the same token",
+        near: "the positions at least 2 before this one",
+        same: "the positions so far with the same token",
+    }
+    for selector, words in said.items():
+        width = rasp.SelectorWidth(selector)
+        program = tracr.compile(width, vocab="ab", max_seq_len=4, level=0, causal=True).program
+        assert selected(program, program.sops[program.outputs[0][1]].op.selector) == words  # type: ignore[union-attr]
+
+
+def test_sums_are_collected() -> None:
+    """A variable occurs once in a sum, and not at all if its factors add up to 0; signs are not doubled."""
+    twice = rasp.LinearSequenceMap(rasp.indices, rasp.indices, -1.5, -1).named("twice")
+    double = rasp.LinearSequenceMap(rasp.length, rasp.indices, 0, 2).named("double")
+    assert "computes twice = -2.5 * indices" in sentences_of(twice)
+    assert "computes double = 2 * indices" in sentences_of(double)
+    hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist")
+    assert "computes more = hist + 2" in sentences_of((hist - -2).named("more"), level=1)
+
+
+def sentences_of(program: Any, level: int = 0) -> list[str]:
+    """The sentences of all components."""
+    model = tracr.compile(program, vocab="ab", max_seq_len=5, level=level)
+    return [one.sentence for one in model.explanations.values()]
+
+
+def test_fractions_are_short() -> None:
+    """Tables show fractions as readers write them."""
+    third = rasp.Map(share_of, rasp.indices).named("third")
+    assert "computes third = share_of(indices): 0 -> 1.0, 1 -> 0.5, 2 -> 0.3333, 3 -> 0.25, ..." in sentences_of(third)
+
+
+def share_of(index: int) -> float:
+    """A function with a name."""
+    return 1 / (index + 1)
+
+
+def test_codes_are_not_computed_twice() -> None:
+    """Neurons that write a variable in another code say so: they do not compute its formula."""
+    total = rasp.numerical(rasp.LinearSequenceMap(rasp.indices, rasp.indices, 1, 2).named("total"))
+    least = rasp.Aggregate(rasp.Select(total, total, rasp.Comparison.GEQ), rasp.indices)
+    model = tracr.compile(least, vocab="ab", max_seq_len=4, level=0)
+    said = [(one.roles, one.sentence) for one in model.explanations.values()]
+    assert (("add",), "computes total = 3 * indices") in said
+    assert (("map",), "turns the number total into its code") in said
+    assert len({sentence for _, sentence in said}) == len(said)
+
+
+def test_backups_say_so() -> None:
+    """The second computation of a variable, and the neurons that choose between the two."""
+    hist = tracr.compile(programs.make_hist(), vocab="ab", max_seq_len=3)
+    said = {name: (*one.roles, one.sentence) for name, one in backup(hist, "hist").explanations.items()}
+    equal = "the positions with the same token"
+    assert said == {
+        "blocks.0.attn.0": ("count", f"counts, for hist, {equal}"),
+        "blocks.1.attn.0": ("count", f"counts, for hist, {equal}, if hist is missing"),
+        "blocks.0.mlp.0": ("decode", f"turns the count of {equal} into hist"),
+        "blocks.1.mlp.0": ("decode", f"turns the count of {equal} into hist, if hist is missing"),
+        "blocks.2.mlp.0": ("combine", "takes hist, or its backup where hist is missing"),
+    }
+
+
+def test_a_condition_that_never_holds_is_a_comparison() -> None:
+    """The role of a test does not depend on its result."""
+    hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist")
+    model = tracr.compile(rasp.numerical((hist == -1).named("never")), vocab="ab", max_seq_len=3, level=0)
+    found = [one for one in model.explanations.values() if "never" in one.sentence]
+    assert [(one.roles, one.sentence) for one in found] == [(("compare",), "computes never: whether hist == -1")]
 
 
 def in_table(table: list[list[bool]], key: int, query: int) -> bool:

@@ -13,7 +13,10 @@ __all__ = ["report_scores"]
 
 
 def report_scores(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that `tracr lab run` wrote.")],
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="The folder that `tracr lab run` wrote; or several, for one report."),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -42,31 +45,43 @@ def report_scores(
 ) -> None:
     """Print the mean scores of each method on each realisation, with 95 % intervals; or write them as a page.
 
+    Several RESULTS, of one track or of different ones, make one page.
+
     Intervals are a bootstrap over cases, and within each case over its seeds. Undefined scores (no needed or no inert
     edge) are left out and counted; so are twins that were not admitted, and failed rows. The text of RESULTS/notes.md,
     if there is one, becomes part of the page.
 
-    Example: tracr lab report results -o report.html
+    Example: tracr lab report results -o report.html, or: tracr lab report edges variables features -o report.html
     """
     from tracr.cli.lab_screen import as_cells, csv_text, show_errors, show_standings
     from tracr.lab import report
+    from tracr.lab.reporting import TracksReport
     from tracr.writing import write_file
 
-    made = report(results) if title is None else report(results, title=title)
+    made = report(results[0], title=title) if len(results) == 1 else report(results, title=title)
+    several = made.named if isinstance(made, TracksReport) else {}
+    runs = tuple(several.values()) if isinstance(made, TracksReport) else (made,)
+    cells = [{"track": name, **as_cells(one)} for name, run in several.items() for one in run.leaderboard()]
+    cells = cells or [as_cells(one) for one in made.leaderboard()]
     if csv is not None and csv.suffix.lower() == ".csv":
-        write_file(csv, csv_text(made.leaderboard()).encode())
+        write_file(csv, csv_text(cells).encode())
     elif csv is not None:
         made.save_tables(csv)
     if figures is not None:
         made.save_figures(figures)
     if output is not None:
         page = made.save(output)
-        typer.echo(
-            f"{page}: {len(made.table.rows):,} rows of {len(made.table.cases)} cases, {len(made.html) / 1e6:.1f} MB"
-        )
+        rows, cases = sum(len(one.table.rows) for one in runs), {case for one in runs for case in one.table.cases}
+        typer.echo(f"{page}: {rows:,} rows of {len(cases)} cases, {len(made.html) / 1e6:.1f} MB")
     elif as_json:
-        print_json([as_cells(one) for one in made.leaderboard()])
+        print_json(cells)
     else:
-        show_standings(made.leaderboard())
+        for one in runs:
+            if len(runs) > 1:
+                typer.echo(f"{one.title}\n")
+            show_standings(one.leaderboard())
+            if len(runs) > 1:
+                typer.echo("")
     if errors:
-        show_errors(made.table.light)
+        for one in runs:
+            show_errors(one.table.light)

@@ -125,11 +125,10 @@ def as_cells(one: Standing) -> dict[str, Any]:
     return {**cells, **{name: getattr(one, name) for name in COUNTS}}
 
 
-def csv_text(standings: Sequence[Standing]) -> str:
-    """The standings as CSV, with a header."""
-    rows = [as_cells(one) for one in standings]
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Standings, as `as_cells` gives them, as CSV with a header; a score that a row does not have is empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tracr.craft.heads import Head
 from tracr.craft.variables import Variable
-from tracr.explaining.formulas import calls, examples, formula_of
+from tracr.explaining.formulas import calls, examples, formula_of, said
 from tracr.explaining.roles import Explanation
 from tracr.explaining.selections import positional, selected
 from tracr.ir.circuit import Component
@@ -23,7 +23,8 @@ Said = tuple[str, str]
 
 def explanations(program: Program, schedule: Schedule) -> dict[str, Explanation]:
     """What every head and every group of neurons does, by its name ("blocks.0.attn.0", "blocks.0.mlp.0")."""
-    shared = Counter(number for placed in schedule.heads() for number in _computed(placed.head))
+    first = ((placed.head, number) for placed in schedule.heads() for number in _computed(placed.head))
+    shared = Counter(number for head, number in first if not _backs_up(head, number))
     components: dict[str, Component] = {placed.name: placed.head for placed in schedule.heads()}
     components |= {placed.name: placed.group for placed in schedule.neurons()}
     found = {name: _explained(program, component, shared) for name, component in components.items()}
@@ -36,9 +37,12 @@ def _helping(program: Program, component: Component, others: Iterable[Component]
     written = {variable for variable, _ in component.writes}
     readers = [number for one in others if written & {*one.reads} for number in _computed(one)]
     for_whom = ", ".join(program.sops[number].label for number in dict.fromkeys(readers))
-    read = [program.sops[one.node].label for one in component.reads if one.node is not None]
-    role = "combine" if len(read) > 1 else "map"
-    return Explanation((role,), f"sorts the values of {' and '.join(read)} into ranges, for {for_whom}")
+    read = [one for one in component.reads if one.node is not None]
+    if all(one.scratch for one in read):  # attention wrote them
+        return Explanation(("decode",), f"sorts the sum of {len(read)} counts into ranges, for {for_whom}")
+    labels = list(dict.fromkeys(program.sops[one.node].label for one in read if one.node is not None))
+    role = "combine" if len(labels) > 1 else "map"
+    return Explanation((role,), f"sorts the values of {' and '.join(labels)} into ranges, for {for_whom}")
 
 
 def embedded(program: Program, variable: Variable) -> str:
@@ -49,7 +53,7 @@ def embedded(program: Program, variable: Variable) -> str:
     if isinstance(node.op, TokensOp | IndicesOp):
         return variable.label
     if isinstance(node.op, Constant) and isinstance(node.domain, Finite):
-        return f"{variable.label} ({node.domain.values[0]!r} everywhere)"
+        return f"{variable.label} ({said(node.domain.values[0])} everywhere)"
     text = formula_of(program, node) or examples(program, node)
     return f"{variable.label} ({text})" if text else variable.label
 
@@ -62,16 +66,26 @@ def _computed(component: Component) -> list[int]:
 def _explained(program: Program, component: Component, shared: Counter[int]) -> Explanation:
     if not isinstance(component, Head) and component.clears:
         return Explanation(("clear",), f"clears {', '.join(variable.label for variable, _ in component.clears)}")
-    said: list[Said] = []
+    texts: list[Said] = []
     for number in _computed(component):
         node = program.sops[number]
         if isinstance(component, Head):
             role, text = _attention(program, node)
             together = f", as one of {shared[number]} heads" if shared[number] > 1 else ""
-            said.append((role, text + together))
         else:
-            said.append(_neurons(program, node, [one for one, _ in component.writes if one.node == number]))
-    return Explanation(tuple(dict.fromkeys(role for role, _ in said)), "; ".join(text for _, text in said))
+            written = [one for one, _ in component.writes if one.node == number]
+            read = [one for one in component.reads if one.node is not None]
+            role, text = _recoded(node, read, written) or _neurons(program, node, written)
+            together = ""
+        texts.append((role, text + (f", if {node.label} is missing" if _backs_up(component, number) else together)))
+    return Explanation(tuple(dict.fromkeys(role for role, _ in texts)), "; ".join(text for _, text in texts))
+
+
+def _backs_up(component: Component, number: int) -> bool:
+    """Whether a component computes an s-op again, if it is missing: it reads the s-op itself and other variables."""
+    read = [one for one in component.reads if one.node is not None]
+    own = [one for one in read if one.node == number and not one.scratch]
+    return 0 < len(own) < len(read)
 
 
 def _attention(program: Program, node: SOpNode) -> Said:
@@ -102,7 +116,30 @@ def _mean(program: Program, node: SOpNode) -> str:
 def _or_else(program: Program, node: SOpNode) -> str:
     """The value of an aggregate where nothing is selected, if that can be."""
     assert isinstance(node.op, Aggregation)
-    return "" if program.selectors[node.op.selector].always else f" ({node.op.default!r} if there is none)"
+    return "" if program.selectors[node.op.selector].always else f" ({said(node.op.default)} if there is none)"
+
+
+def _recoded(node: SOpNode, read: list[Variable], written: list[Variable]) -> Said | None:
+    """Neurons that write a variable which is already there, in another code or with a backup; `None` for others.
+
+    A mean that attention wrote as a number is not there yet: what neurons make of it is its value.
+    """
+    if not read or any(one.node != node.id or one.scratch for one in read) or any(one.scratch for one in written):
+        return None
+    if len(read) > 1:
+        return "combine", f"takes {node.label}, or its backup where {node.label} is missing"
+    number, to_number = any(one.numerical for one in read), any(one.numerical for one in written)
+    if number:
+        return (
+            None
+            if isinstance(node.op, Aggregation) or to_number
+            else ("map", f"turns the number {node.label} into its code")
+        )
+    if to_number:
+        return "map", f"turns the code of {node.label} into a number"
+    if any(one.compact for one in (*read, *written)):
+        return "map", f"writes {node.label} in another code"
+    return "map", f"rounds the code of {node.label} to 0 and 1"
 
 
 def _neurons(program: Program, node: SOpNode, written: list[Variable]) -> Said:
@@ -140,6 +177,5 @@ def _elementwise(program: Program, node: SOpNode) -> Said:
 
 
 def _is_condition(node: SOpNode) -> bool:
-    """Whether the values of an s-op are True and False."""
-    values = node.domain.values if isinstance(node.domain, Finite) else ()
-    return len(values) > 1 and all(isinstance(value, bool) for value in values)
+    """Whether the values of an s-op are truth values."""
+    return isinstance(node.domain, Finite) and node.domain.kinds == {bool}

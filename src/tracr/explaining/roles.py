@@ -19,7 +19,7 @@ NEURON_ROLES = MappingProxyType(
     {
         "decode": "neurons that turn what attention wrote into a count or a value",
         "compare": "neurons that test a condition: the result is True or False",
-        "map": "neurons that compute any other function of one variable",
+        "map": "neurons that compute any other function of one variable, or write it in another code",
         "combine": "neurons that compute any other function of several variables",
         "add": "neurons that compute a weighted sum",
         "clear": "neurons that remove a variable from the residual stream",

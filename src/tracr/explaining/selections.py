@@ -5,7 +5,9 @@ The words come from the selector's table, not from the text of its predicate: th
 
 from __future__ import annotations
 
+import itertools
 import operator
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.explaining.formulas import said
 from tracr.ir.domains import Finite
 from tracr.ir.ops import Constant, IndicesOp, TokensOp
 from tracr.ir.program import Program, SOpNode
-from tracr.ir.selectors import CompositeNode, SelectorNode
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode
 from tracr.values import Value
 
 __all__ = ["Relation", "noun", "positional", "relation", "selected"]
 
 ALL, NONE = "all", "none"
 PLACE = "at place "
+HERE = "if here "
+OWN = "if this position's number "
+EXCEPT = "except those "
+PLACED = re.compile(r"(at place|given by) |this one( on)?$|at this place$")  # words that say where positions are
+ENDED = re.compile(r"(\d+ before|before|up to) this one")  # words of positions none of which come later
+AT_LEAST = "at least "
+MOST = 6  # selectors of a combination that is simplified
 FEW = 4  # values that are listed
 RELATIONS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
     ("==", operator.eq),
@@ -76,8 +86,8 @@ def selected(program: Program, number: int) -> str:
     ['the positions with the same token']
     """
     chosen = program.selectors[number]
-    so_far = " so far" if program.options.causal else ""
     words = _words(program, number)
+    so_far = " so far" if program.options.causal and not ENDED.match(words.removeprefix(AT_LEAST)) else ""
     if words == ALL:
         return f"all positions{so_far}"
     if words == NONE:
@@ -172,29 +182,110 @@ def _words(program: Program, number: int) -> str:
 
 
 def _combined(program: Program, chosen: CompositeNode) -> str:
-    sides = []
-    for part in chosen.parts:
-        words, inner = _words(program, part), program.selectors[part]
-        mixed = isinstance(inner, CompositeNode) and inner.kind != chosen.kind and inner.kind != "not"
-        sides.append(f"({words})" if mixed else words)
-    if chosen.kind == "not":
-        return {ALL: NONE, NONE: ALL}.get(sides[0], f"except those {sides[0]}")
+    """The words for a combination: where the positions are, then what they hold, then conditions on this position."""
+    simple = _simplified(program, chosen)
+    if simple is not None:
+        return simple
     neutral, strong = (ALL, NONE) if chosen.kind == "and" else (NONE, ALL)
-    if strong in sides:
-        return strong
-    left = [words for words in sides if words != neutral]
-    return f" {chosen.kind} ".join(left) or neutral
+    sides = [(_words(program, part), program.selectors[part]) for part in _parts(program, chosen)]
+    if chosen.kind != "not":
+        if any(words == strong for words, _ in sides):
+            return strong
+        sides = [(words, part) for words, part in sides if words != neutral]
+        if len(sides) < 2:
+            return sides[0][0] if sides else neutral
+    texts = [f"({words})" if _mixed(part, chosen) else words for words, part in sides]
+    match chosen.kind:
+        case "not":
+            return {ALL: NONE, NONE: ALL}.get(texts[0], f"{EXCEPT}{texts[0]}")
+        case "and":
+            return _all_of(texts)
+        case "or":
+            told = [f"not {words.removeprefix(EXCEPT)}" if words.startswith(EXCEPT) else words for words in texts]
+            return " or ".join(sorted(told, key=lambda words: words.startswith("not ")))
+
+
+def _parts(program: Program, chosen: CompositeNode) -> Iterator[int]:
+    """The parts of a combination; those of parts of the same kind in their place."""
+    for number in chosen.parts:
+        part = program.selectors[number]
+        if isinstance(part, CompositeNode) and part.kind == chosen.kind != "not":
+            yield from _parts(program, part)
+        else:
+            yield number
+
+
+def _mixed(inner: Selector, outer: CompositeNode) -> bool:
+    """Whether a part of a combination needs brackets: it is a combination of another kind."""
+    return isinstance(inner, CompositeNode) and inner.kind != outer.kind and inner.kind != "not"
+
+
+def _all_of(texts: list[str]) -> str:
+    """Several conditions on the selected positions."""
+    placed = [words for words in texts if PLACED.search(words) and not words.startswith((HERE, OWN, EXCEPT, "("))]
+    last = [words for words in texts if words.startswith((HERE, OWN, EXCEPT))]
+    other = [words for words in texts if words not in placed and words not in last]
+    return " ".join(filter(None, [" and ".join(placed), " and ".join(other), *last]))
+
+
+def _simplified(program: Program, chosen: CompositeNode) -> str | None:
+    """The words for a combination that is always the same, or that depends on one of its selectors only; else `None`.
+
+    Selectors are taken as independent: what follows from their tables is not seen.
+    """
+    literals = list(dict.fromkeys(_literals(program, chosen)))
+    if len(literals) > MOST:
+        return None
+    rows = list(itertools.product((False, True), repeat=len(literals)))
+    table = {row: _holds(program, chosen, dict(zip(literals, row, strict=True))) for row in rows}
+    matter = [
+        place
+        for place in range(len(literals))
+        if any(table[row] != table[(*row[:place], not row[place], *row[place + 1 :])] for row in rows)
+    ]
+    if not matter:
+        return ALL if table[rows[0]] else NONE
+    if len(matter) > 1:
+        return None
+    words = _words(program, literals[matter[0]])
+    if table[rows[-1]]:  # it holds where all do
+        return words
+    return {ALL: NONE, NONE: ALL}.get(words, f"{EXCEPT}{words}")
+
+
+def _literals(program: Program, selector: CompositeNode) -> Iterator[int]:
+    """The numbers of the plain selectors of a combination."""
+    for number in selector.parts:
+        part = program.selectors[number]
+        if isinstance(part, CompositeNode):
+            yield from _literals(program, part)
+        else:
+            yield number
+
+
+def _holds(program: Program, selector: CompositeNode, given: dict[int, bool]) -> bool:
+    """Whether a combination selects, given whether its plain selectors do."""
+    sides = []
+    for number in selector.parts:
+        part = program.selectors[number]
+        sides.append(_holds(program, part, given) if isinstance(part, CompositeNode) else given[number])
+    return {"not": not sides[0], "and": all(sides), "or": any(sides)}[selector.kind]
 
 
 def _one_sided(chosen: SelectorNode, keys: SOpNode, queries: SOpNode) -> str | None:
     """The words for a table that depends on the keys only, or on the queries only."""
     table = chosen.table
-    for rows, node, here in ((table, keys, ""), (table.T, queries, "if here ")):
+    for rows, node, here in ((table, keys, False), (table.T, queries, True)):
         known = np.where((rows >= 0).any(axis=0), rows.max(axis=0), -1)
         if isinstance(node.domain, Finite) and ((rows == known) | (rows < 0)).all():
             if isinstance(node.op, IndicesOp) and not here and (known == 1).sum() == 1:
                 return f"{PLACE}{int(np.flatnonzero(known == 1)[0])}"
-            return f"{here or _whose(node)} {condition(node, known == 1)}".replace("  ", " ")
+            told = condition(node, known == 1)
+            if not here:
+                return f"{_whose(node)} {subject(node)} {told}"
+            if isinstance(node.op, IndicesOp):
+                return f"{OWN}{told}"
+            return f"{HERE}{'the token' if isinstance(node.op, TokensOp) else noun(node)} {told}"
     return None
 
 
@@ -202,19 +293,24 @@ def _whose(node: SOpNode) -> str:
     return "where" if isinstance(node.domain, Finite) and node.domain.kinds <= {bool} else "whose"
 
 
+def subject(node: SOpNode) -> str:
+    """What is compared of a position: its number, its token or a variable."""
+    return "number" if isinstance(node.op, IndicesOp) else noun(node)
+
+
 def condition(node: SOpNode, holds: NDArray[np.bool_]) -> str:
-    """The condition that a variable has one of the values marked."""
+    """The condition that a variable has one of the values marked, after the name of the variable."""
     assert isinstance(node.domain, Finite)
-    name, values = noun(node), node.domain.values
+    values = node.domain.values
     inside, outside = ([values[code] for code in np.flatnonzero(side)] for side in (holds, ~holds))
     if node.domain.kinds <= {bool} and len(inside) == 1:
-        return f"{name} is {'true' if inside[0] else 'false'}"
+        return f"is {'true' if inside[0] else 'false'}"
     bound = _bound(node.domain, holds) if len(inside) > 1 and len(outside) > 1 else ""
     if bound:
-        return f"{name} is {bound}"
+        return f"is {bound}"
     if len(outside) < len(inside) and len(outside) <= FEW:
-        return f"{name} is not {_either(outside)}"
-    return f"{name} is {_either(inside)}"
+        return f"is not {_either(outside)}"
+    return f"is {_either(inside)}"
 
 
 def _bound(domain: Finite, holds: NDArray[np.bool_]) -> str:
@@ -223,12 +319,12 @@ def _bound(domain: Finite, holds: NDArray[np.bool_]) -> str:
         return ""
     codes, yes, no = np.flatnonzero(holds), domain.numbers[holds], domain.numbers[~holds]
     if yes.min() > no.max():
-        return f"at least {domain.values[codes[yes.argmin()]]!r}"
-    return f"at most {domain.values[codes[yes.argmax()]]!r}" if yes.max() < no.min() else ""
+        return f"at least {said(domain.values[codes[yes.argmin()]])}"
+    return f"at most {said(domain.values[codes[yes.argmax()]])}" if yes.max() < no.min() else ""
 
 
 def _either(values: list[Value]) -> str:
-    texts = [repr(value) for value in values[:FEW]]
+    texts = [said(value) for value in values[:FEW]]
     if len(values) > FEW:
         return f"one of {', '.join(texts)}, ... ({len(values)} values)"
     return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
@@ -264,17 +360,16 @@ def _among(found: Relation, name: str) -> str:
 def _between(found: Relation, keys: SOpNode, queries: SOpNode) -> str:
     """The words for the values of two variables."""
     symbol, offset = found.symbol, found.offset
-    own = "this position's number" if isinstance(queries.op, IndicesOp) else f"this position's {noun(queries)}"
+    own = f"this position's {subject(queries)}"
     if symbol == "near":
-        return f"whose {noun(keys)} differs from {own} by at most {offset}"
+        return f"whose {subject(keys)} differs from {own} by at most {offset}"
     if isinstance(keys.op, IndicesOp) and symbol == "==" and not offset:
         return f"given by {queries.label}"
     if offset and symbol == "==":
-        return f"whose {noun(keys)} is {abs(offset)} {'less' if offset < 0 else 'more'} than {own}"
+        return f"whose {subject(keys)} is {abs(offset)} {'less' if offset < 0 else 'more'} than {own}"
     if offset:
         own = f"{own} {'-' if offset < 0 else '+'} {abs(offset)}"
-    subject = "number" if isinstance(keys.op, IndicesOp) else noun(keys)
-    return f"whose {subject} {VERBS[symbol]} {own}"
+    return f"whose {subject(keys)} {VERBS[symbol]} {own}"
 
 
 def _listed(chosen: SelectorNode, keys: SOpNode, queries: SOpNode) -> str:
@@ -284,7 +379,7 @@ def _listed(chosen: SelectorNode, keys: SOpNode, queries: SOpNode) -> str:
     rows = [(query, found) for query, found in rows if len(found)]
     texts = []
     for query, found in rows[:3]:
-        few = [repr(keys.domain.values[place]) for place in found[:3].tolist()]
-        texts.append(f"{query!r}: {', '.join(few)}{', ...' if len(found) > 3 else ''}")
+        few = [said(keys.domain.values[place]) for place in found[:3].tolist()]
+        texts.append(f"{said(query)}: {', '.join(few)}{', ...' if len(found) > 3 else ''}")
     rest = "; ..." if len(rows) > 3 else ""
-    return f"whose {noun(keys)} fits this position's {noun(queries)} ({'; '.join(texts)}{rest})"
+    return f"whose {subject(keys)} fits this position's {subject(queries)} ({'; '.join(texts)}{rest})"

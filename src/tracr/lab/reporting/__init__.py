@@ -1,6 +1,6 @@
 """The report of a run: tables, figures and one page, made from the table of results alone.
 
-lab_report.py         `report` and `LabReport`
+lab_report.py         `report`, `LabReport`, and `TracksReport`, that of several runs
 results_table.py      the rows, with short names for methods and realisations; row_checks.py: refuses damaged ones
 top_edges.py          the top of a ranking, and ties at its border
 comparing.py          the laboratory's questions, answered with intervals
@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from tracr.lab.reporting.answers_report import AnswersReport
 from tracr.lab.reporting.features_report import FeaturesReport
-from tracr.lab.reporting.lab_report import LabReport, report
+from tracr.lab.reporting.lab_report import LabReport, TracksReport, report
 from tracr.lab.reporting.tables import ReportTable
 from tracr.lab.reporting.variables_report import VariablesReport
 
-__all__ = ["AnswersReport", "FeaturesReport", "LabReport", "ReportTable", "VariablesReport", "report"]
+__all__ = ["AnswersReport", "FeaturesReport", "LabReport", "ReportTable", "TracksReport", "VariablesReport", "report"]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from tracr.explaining.roles import ROLES
 from tracr.lab.leaderboard import Standing
 from tracr.lab.reporting.html_pieces import html_table, listed, notes_html, paragraph, shown_table
-from tracr.lab.reporting.page import filters
-from tracr.lab.reporting.saved_report import SavedReport
+from tracr.lab.reporting.page import Content, filters
+from tracr.lab.reporting.saved_report import RunReport
 from tracr.lab.reporting.tables import ReportTable
-from tracr.lab.reporting.track_page import left_out_table, score_panels, track_page
+from tracr.lab.reporting.track_page import left_out_table, score_panels, track_content
 from tracr.lab.reporting.track_table import TrackTable
 from tracr.lab.track import EXPLANATIONS, PREDICTIONS, REPLACEMENTS, Track
 
@@ -58,7 +58,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True, eq=False)
-class AnswersReport(SavedReport):
+class AnswersReport(RunReport):
     """A report of a run: `tables` and a page, as `LabReport`; it has no figures for print."""
 
     table: TrackTable = field(repr=False)
@@ -90,8 +90,8 @@ class AnswersReport(SavedReport):
         return {}
 
     @cached_property
-    def html(self) -> str:
-        """The page."""
+    def content(self) -> Content:
+        """What the page shows."""
         table = self.table
         asked = f"; {table.conditions['pairs']} questions for each subject" if self.track is PREDICTIONS else ""
         about = [
@@ -105,7 +105,7 @@ class AnswersReport(SavedReport):
             "What it means, and what it does not": [notes_html(self.notes), listed(LIMITS[self.track.name])],
             "What was left out": [shown_table(self.tables["left_out"])],
         }
-        return track_page(self.title, parts, table, self.track)
+        return track_content(self.title, parts, table, self.track)
 
     def _repr_html_(self) -> str:
         """The leaderboard, for notebooks."""

@@ -18,12 +18,12 @@ from tracr.lab.reporting.feature_tables import (
     reconstruction_table,
 )
 from tracr.lab.reporting.html_pieces import escaped, html_table, listed, notes_html, paragraph, shown_table
-from tracr.lab.reporting.page import filters
+from tracr.lab.reporting.page import Content, filters
 from tracr.lab.reporting.plots import line_panel, scatter_plot
-from tracr.lab.reporting.saved_report import SavedReport
+from tracr.lab.reporting.saved_report import RunReport
 from tracr.lab.reporting.sentences import estimate_text
 from tracr.lab.reporting.tables import ReportTable
-from tracr.lab.reporting.track_page import left_out_table, score_panels, track_page
+from tracr.lab.reporting.track_page import left_out_table, score_panels, track_content
 from tracr.lab.reporting.track_table import TrackTable
 from tracr.lab.track import FEATURES
 
@@ -46,7 +46,7 @@ LIMITS = (
 
 
 @dataclass(frozen=True, eq=False)
-class FeaturesReport(SavedReport):
+class FeaturesReport(RunReport):
     """A report of a run: `tables` and a page, as `LabReport`; it has no figures."""
 
     table: TrackTable = field(repr=False)
@@ -73,8 +73,8 @@ class FeaturesReport(SavedReport):
         return {}
 
     @cached_property
-    def html(self) -> str:
-        """The page."""
+    def content(self) -> Content:
+        """What the page shows."""
         table = self.table
         about = [
             f"{len(table.cases)} cases, {len(table.rows):,} rows; up to {table.conditions['pairs']} interventions for "
@@ -93,7 +93,7 @@ class FeaturesReport(SavedReport):
             "What it means, and what it does not": [notes_html(self.notes), listed(LIMITS)],
             "What was left out": [shown_table(self.tables["left_out"])],
         }
-        return track_page(self.title, parts, table, FEATURES)
+        return track_content(self.title, parts, table, FEATURES)
 
     def _repr_html_(self) -> str:
         """The leaderboard, for notebooks."""

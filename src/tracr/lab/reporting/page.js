@@ -1,12 +1,17 @@
 // The report of a laboratory run: sorting, filters, and what each method found. All text is set as text, never as HTML.
 "use strict";
-const data = JSON.parse(document.getElementById("lab-data").textContent);
 const PORTS = { q: 0.22, k: 0.5, v: 0.78 };
 const NONE = "–";
 const NEXT = 60; // pixels from a component to the next sub-layer, at most
 const byId = (id) => document.getElementById(id);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const say = (text) => (byId("status").textContent = text);
+
+// A page has one report, or several: each with its own data and filters, whose ids end in the same words.
+const reports = all("[data-report]").map((root) => {
+  const part = (name) => root.querySelector(`[id$="${name}"]`);
+  return { root, part, data: JSON.parse(part("lab-data").textContent) };
+});
 
 /** An element with attributes and children; strings become text. */
 function make(tag, attributes = {}, ...children) {
@@ -49,31 +54,35 @@ document.addEventListener("click", (event) => {
   if (head) sortBy(head);
 });
 
-// Filters: of realisations and methods for the whole page, of cases for the cases.
-function filter() {
-  const [realisation, method] = [byId("filter-realisation").value, byId("filter-method").value];
-  const part = byId("filter-case").value.trim().toLowerCase();
-  for (const element of all("[data-realisation], [data-method], [data-case]")) {
+// Filters: of realisations and methods for a whole report, of cases for its cases. Not every report has all of them.
+function filter({ root, part }) {
+  const [realisation, method] = ["filter-realisation", "filter-method"].map((name) => part(name)?.value ?? "");
+  const text = part("filter-case")?.value.trim().toLowerCase() ?? "";
+  for (const element of all("[data-realisation], [data-method], [data-case]", root)) {
     const { realisation: one, method: two, case: three } = element.dataset;
     element.hidden =
       (realisation !== "" && one !== undefined && one !== realisation) ||
       (method !== "" && two !== undefined && two !== method) ||
-      (part !== "" && three !== undefined && !three.toLowerCase().includes(part));
+      (text !== "" && three !== undefined && !three.toLowerCase().includes(text));
   }
-  const cases = all("details.case");
+  const cases = all("details.case", root);
   const shown = cases.filter((element) => !element.hidden).length;
-  say(`${shown} of ${cases.length} cases are shown`);
+  if (cases.length) say(`${shown} of ${cases.length} cases are shown`);
 }
 
-function chooseScore() {
-  for (const panel of all("[data-score]")) panel.hidden = panel.dataset.score !== byId("filter-score").value;
+function chooseScore({ root, part }) {
+  const chosen = part("filter-score");
+  if (chosen) for (const panel of all("[data-score]", root)) panel.hidden = panel.dataset.score !== chosen.value;
 }
 
-for (const id of ["filter-realisation", "filter-method"]) byId(id).addEventListener("change", filter);
-byId("filter-case").addEventListener("input", filter);
-byId("filter-score").addEventListener("change", chooseScore);
+for (const report of reports) {
+  for (const name of ["filter-realisation", "filter-method"])
+    report.part(name)?.addEventListener("change", () => filter(report));
+  report.part("filter-case")?.addEventListener("input", () => filter(report));
+  report.part("filter-score")?.addEventListener("change", () => chooseScore(report));
+  chooseScore(report);
+}
 for (const form of all("form")) form.addEventListener("submit", (event) => event.preventDefault());
-chooseScore();
 
 // What each method found, filled in when a case is opened.
 const CHOOSE = "Choose a seed to draw what was found with it.";
@@ -88,9 +97,9 @@ function span(values, digits = 0) {
   return low === high ? low.toFixed(digits) : `${low.toFixed(digits)} to ${high.toFixed(digits)}`;
 }
 
-function fill(details) {
+function fill(details, report) {
   const name = details.dataset.case;
-  const content = data.cases[name];
+  const content = report.data.cases[name];
   const groups = new Map();
   for (const row of content.rows) {
     const key = `${row[0]} ${row[1]}`;
@@ -102,16 +111,16 @@ function fill(details) {
     make("th", { scope: "col", "aria-sort": "none" }, make("button", { type: "button" }, text)),
   );
   const body = make("tbody");
-  for (const rows of groups.values()) body.append(line(details, content, rows));
+  for (const rows of groups.values()) body.append(line(details, content, rows, report.data));
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body);
   const said = make("p", { class: "says" }, "What each method found: the range over seeds.");
   const box = make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Found in ${name}` }, table);
   details.querySelector(".edges-said").textContent = CHOOSE;
   details.querySelector(".found").replaceChildren(said, box);
-  filter();
+  filter(report);
 }
 
-function line(details, content, rows) {
+function line(details, content, rows, data) {
   const [realisation, method] = [data.realisations[rows[0][0]], data.methods[rows[0][1]]];
   const row = make("tr", { "data-realisation": realisation, "data-method": method });
   const buttons = rows.map((one) => seedButton(details, content, one, `${method} on ${realisation}`));
@@ -203,10 +212,11 @@ function overlay(svg, nodes, edge) {
   return path;
 }
 
-for (const details of all("details.case"))
-  details.addEventListener("toggle", () => {
-    if (details.open && !details.querySelector(".found table")) fill(details);
-  });
+for (const report of reports)
+  for (const details of all("details.case", report.root))
+    details.addEventListener("toggle", () => {
+      if (details.open && !details.querySelector(".found table")) fill(details, report);
+    });
 
 // Light or dark: as the system says, or as the button says.
 const theme = byId("theme");

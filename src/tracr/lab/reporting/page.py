@@ -1,9 +1,11 @@
-"""The page of a report: one HTML file with tables, plots and circuits. It loads no other file."""
+"""The page of a report, or of several: one HTML file with tables, plots and circuits. It loads no other file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Protocol
 
@@ -21,7 +23,7 @@ from tracr.lab.reporting.sentences import (
 from tracr.lab.reporting.tables import Findings, ReportTable
 from tracr.version import __version__
 
-__all__ = ["PAGE", "case_filter", "filters", "page_file", "page_html"]
+__all__ = ["Content", "case_filter", "content_of", "filters", "page_of", "page_of_several"]
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -33,7 +35,7 @@ style-src 'unsafe-inline'">
 <title>{title}</title>
 <style>{style}</style>
 </head>
-<body>
+<body{marks}>
 <header>
 <h1>{title}</h1>
 <button type="button" id="theme" hidden>Theme</button>
@@ -45,7 +47,7 @@ style-src 'unsafe-inline'">
 <footer><p>Made by <code>tracr lab report</code>, version {version}. Everything on this page comes from its table of \
 results.</p></footer>
 <p id="status" role="status" class="unseen"></p>
-<script type="application/json" id="lab-data">{data}</script>
+{data}
 <script>{script}</script>
 </body>
 </html>
@@ -82,6 +84,33 @@ LIMITS = (
 )
 
 
+@dataclass(frozen=True)
+class Content:
+    """What a report shows: its title, sections (a name, a heading, HTML), and the data for its script, as JSON."""
+
+    title: str
+    sections: tuple[tuple[str, str, str], ...]
+    data: str
+
+    @property
+    def links(self) -> str:
+        """The table of contents."""
+        return "".join(f'<a href="#{name}">{heading}</a>' for name, heading, _ in self.sections)
+
+    @property
+    def main(self) -> str:
+        """The sections."""
+        return "\n".join(
+            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{heading}</h2>{body}</section>'
+            for name, heading, body in self.sections
+        )
+
+    @property
+    def script(self) -> str:
+        """The data, in an element of the page."""
+        return f'<script type="application/json" id="lab-data">{self.data}</script>'
+
+
 class FilteredTable(Protocol):
     """A table whose rows have realisations and methods."""
 
@@ -94,8 +123,8 @@ class FilteredTable(Protocol):
         """Their names."""
 
 
-def page_html(title: str, found: Findings, tables: dict[str, ReportTable], notes: str) -> str:
-    """The whole page."""
+def content_of(title: str, found: Findings, tables: dict[str, ReportTable], notes: str) -> Content:
+    """What the report of the track "edges" shows."""
     table = found.table
     pages = case_pages(table)
     bodies = {
@@ -114,20 +143,49 @@ def page_html(title: str, found: Findings, tables: dict[str, ReportTable], notes
         "cases": [case_filter(), shown_table(tables["cases"]), LEGEND, *map(_case, pages)],
         "left-out": [shown_table(tables["left_out"]), shown_table(tables["errors"])],
     }
-    main = "\n".join(
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{heading}</h2>'
-        f"{''.join(bodies[name])}</section>"
-        for name, heading in SECTIONS
-    )
-    return PAGE.format(
+    sections = tuple((name, heading, "".join(bodies[name])) for name, heading in SECTIONS)
+    return Content(title, sections, _data(table, pages))
+
+
+def page_of(content: Content) -> str:
+    """The page of one report."""
+    return _page(content.title, content.links, content.main, " data-report", content.script)
+
+
+def page_of_several(title: str, contents: Mapping[str, Content]) -> str:
+    """A page of several reports, by names for their ids; each has its own filters."""
+    articles = []
+    for name, one in contents.items():
+        heading = f'<h2 class="track" id="{name}-name">{escaped(one.title)}</h2>'
+        inner = _renamed(f"<nav>{one.links}</nav>{_lowered(one.main)}{one.script}", f"{name}-")
+        articles.append(f'<article id="{name}" data-report aria-labelledby="{name}-name">{heading}{inner}</article>')
+    links = "".join(f'<a href="#{name}">{escaped(one.title)}</a>' for name, one in contents.items())
+    return _page(title, links, "\n".join(articles), "", "")
+
+
+def _page(title: str, links: str, main: str, marks: str, data: str) -> str:
+    page = PAGE.format(
         title=escaped(title),
         style=page_file("page.css"),
-        contents="".join(f'<a href="#{name}">{heading}</a>' for name, heading in SECTIONS),
+        contents=links,
         main=main,
+        marks=marks,
         version=escaped(__version__),
-        data=_data(table, pages),
+        data=data,
         script=page_file("page.js"),
     )
+    return page.encode("utf-8", "replace").decode()
+
+
+def _renamed(html: str, prefix: str) -> str:
+    """HTML with a prefix on all ids, and on what refers to them. Texts are escaped: they have no quotation marks."""
+    html = re.sub(r'\b(id|for|aria-labelledby|aria-describedby)="([^"]+)"', rf'\1="{prefix}\2"', html)
+    return re.sub(r'(href="|url\()#', rf"\1#{prefix}", html)
+
+
+def _lowered(html: str) -> str:
+    """HTML whose headings are one level lower."""
+    return re.sub(r"<(/?)h([23])\b", lambda found: f"<{found[1]}h{int(found[2]) + 1}", html)
 
 
 def page_file(name: str) -> str:
@@ -155,7 +213,8 @@ def filters(table: FilteredTable) -> str:
         '<form class="filters" aria-label="Filters"><label>Realisation <select id="filter-realisation">'
         f'<option value="">all</option>{options(table.realisations)}</select></label>'
         '<label>Method <select id="filter-method"><option value="">all</option>'
-        f"{options(table.methods)}</select></label><span>These filters apply to the whole page.</span></form>"
+        f"{options(table.methods)}</select></label>"
+        "<span>These filters apply to all tables and plots of this run.</span></form>"
     )
 
 

@@ -6,17 +6,20 @@ import tempfile
 import webbrowser
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracr.errors import InputError
+from tracr.lab.leaderboard import Standing
+from tracr.lab.reporting.page import Content, page_of
 from tracr.lab.reporting.tables import ReportTable
 from tracr.writing import write_file, written_to
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DrawnFigures", "SavedReport"]
+__all__ = ["DrawnFigures", "RunReport", "SavedReport"]
 
 PAGES = (".html", ".htm")
 
@@ -38,6 +41,10 @@ class SavedReport(ABC):
     @abstractmethod
     def html(self) -> str:
         """The page."""
+
+    @abstractmethod
+    def leaderboard(self) -> list[Standing]:
+        """The standing of each method on each realisation."""
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file .html, or page, tables and figures to a folder; returns the path of the page."""
@@ -80,6 +87,20 @@ class SavedReport(ABC):
         path = self.save(folder / "report.html")
         webbrowser.open(path.as_uri())
         return path
+
+
+class RunReport(SavedReport):
+    """The report of one run."""
+
+    @property
+    @abstractmethod
+    def content(self) -> Content:
+        """What the page shows."""
+
+    @cached_property
+    def html(self) -> str:
+        """The page."""
+        return page_of(self.content)
 
 
 class DrawnFigures(Mapping[str, "Figure"]):

@@ -1,4 +1,4 @@
-"""The page of a track other than "edges": its frame, plots of scores, and the table of what was left out."""
+"""The page of a track other than "edges": its sections, plots of scores, and the table of what was left out."""
 
 from __future__ import annotations
 
@@ -7,34 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from tracr.lab.reporting.html_pieces import escaped
-from tracr.lab.reporting.page import PAGE, page_file
+from tracr.lab.reporting.page import Content
 from tracr.lab.reporting.plots import interval_panel, limits_of
 from tracr.lab.reporting.tables import ReportTable
 from tracr.lab.reporting.track_table import TrackTable
 from tracr.lab.track import Track
-from tracr.version import __version__
 
-__all__ = ["left_out_table", "score_panels", "track_page"]
+__all__ = ["left_out_table", "score_panels", "track_content"]
 
 
-def track_page(title: str, parts: Mapping[str, list[str]], table: TrackTable, track: Track) -> str:
-    """The page with these parts, by their headings."""
-    names = {heading: f"part-{number}" for number, heading in enumerate(parts)}
-    main = "\n".join(
-        f'<section id="{names[heading]}" aria-labelledby="{names[heading]}-title"><h2 id="{names[heading]}-title">'
-        f"{heading}</h2>{''.join(body)}</section>"
-        for heading, body in parts.items()
-    )
+def track_content(title: str, parts: Mapping[str, list[str]], table: TrackTable, track: Track) -> Content:
+    """What the report of a track shows: these parts, by their headings."""
+    sections = tuple((f"part-{number}", heading, "".join(body)) for number, (heading, body) in enumerate(parts.items()))
     data = {"methods": table.methods, "realisations": table.realisations, "scores": list(track.scores), "cases": {}}
-    return PAGE.format(
-        title=escaped(title),
-        style=page_file("page.css"),
-        contents="".join(f'<a href="#{name}">{heading}</a>' for heading, name in names.items()),
-        main=main,
-        version=escaped(__version__),
-        data=json.dumps(data).replace("<", "\\u003c"),
-        script=page_file("page.js"),
-    )
+    return Content(title, sections, json.dumps(data).replace("<", "\\u003c"))
 
 
 def score_panels(table: TrackTable, scores: Iterable[str]) -> list[str]:

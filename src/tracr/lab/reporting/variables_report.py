@@ -13,10 +13,10 @@ import numpy as np
 from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
 from tracr.lab.leaderboard import Standing
 from tracr.lab.reporting.html_pieces import html_table, listed, notes_html, paragraph, shown_table
-from tracr.lab.reporting.page import case_filter, filters
-from tracr.lab.reporting.saved_report import SavedReport
+from tracr.lab.reporting.page import Content, case_filter, filters
+from tracr.lab.reporting.saved_report import RunReport
 from tracr.lab.reporting.tables import ReportTable
-from tracr.lab.reporting.track_page import left_out_table, track_page
+from tracr.lab.reporting.track_page import left_out_table, score_panels, track_content
 from tracr.lab.reporting.track_table import TrackRow, TrackTable
 from tracr.lab.track import VARIABLES
 
@@ -28,6 +28,8 @@ __all__ = ["VARIABLES_TITLE", "VariablesReport", "verdict"]
 VARIABLES_TITLE = "Variables of known programs"
 BORDER = 0.75
 """Of the control: nearer to a map that does nothing (1/2) than to the program (1), or not."""
+SHOWN = ("interchange", "control", "decoding", "right_place", "overlap")
+"""The scores that are plotted."""
 LIMITS = (
     "A map that changes nothing has an interchange accuracy of 1/2: half of the score is for interchanges that must "
     "not change the answer.",
@@ -54,8 +56,8 @@ def verdict(control: Estimate | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class VariablesReport(SavedReport):
-    """A report of a run: `tables` and a page, as `LabReport`; it has no figures."""
+class VariablesReport(RunReport):
+    """A report of a run: `tables` and a page, as `LabReport`; it has no figures for print."""
 
     table: TrackTable = field(repr=False)
     title: str = VARIABLES_TITLE
@@ -81,8 +83,8 @@ class VariablesReport(SavedReport):
         return {}
 
     @cached_property
-    def html(self) -> str:
-        """The page."""
+    def content(self) -> Content:
+        """What the page shows."""
         table, given = self.table, self.table.conditions
         about = [
             f"{len(table.cases)} cases, {len(table.rows):,} rows; {given['pairs']} interchanges for each variable.",
@@ -90,12 +92,13 @@ class VariablesReport(SavedReport):
         ]
         parts = {
             "Leaderboard": [paragraph(about), filters(table), shown_table(self.tables["leaderboard"])],
+            "Scores": score_panels(table, SHOWN),
             "Which methods pass the control?": [listed(about_control(table)), shown_table(self.tables["control"])],
             "Variables": [case_filter(), shown_table(self.tables["variables"])],
             "What it means, and what it does not": [notes_html(self.notes), listed(LIMITS)],
             "What was left out": [shown_table(self.tables["left_out"])],
         }
-        return track_page(self.title, parts, table, VARIABLES)
+        return track_content(self.title, parts, table, VARIABLES)
 
     def _repr_html_(self) -> str:
         """The leaderboard, for notebooks."""
