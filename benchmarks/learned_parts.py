@@ -4,8 +4,8 @@
     python benchmarks/learned_parts.py --superposed -o docs/natural/superposed_parts.json --seeds 1
     python benchmarks/learned_parts.py -o docs/natural/superposed_parts.json --table
 
-With --superposed, labels get directions that overlap, in as few dimensions as the parts allow. --table prints the rows of
-a file. Rows that the file already has are kept, so a stopped run continues.
+With --superposed, labels get directions that overlap, in as few dimensions as the parts allow. --table prints a file.
+Rows that the file already has are kept, so a stopped run continues.
 """
 
 from __future__ import annotations

@@ -110,6 +110,15 @@ class TwinTruth(EdgeTruth):
         sites = [site.site.split("->") for site in self.admission.sites if "->" in site.site and site.agreement.tries]
         return {coarsened((writer, reader), granularity) for writer, reader in sites}
 
+    def to_json(self) -> dict[str, Any]:
+        """Whether the twin is admitted, the measurements of the teacher's nodes and edges, and all that is missed."""
+        return {
+            "admitted": self.admission.admitted,
+            "nodes": [{**_measured(node), "computes": self.computes(node.site).computes} for node in self.nodes],
+            "edges": [_measured(edge) for edge in self.edges],
+            "missed": [site.site for site in self.admission.missed],
+        }
+
     def __repr__(self) -> str:
         verdict = "admitted" if self.admission.admitted else "not admitted"
         return f"TwinTruth({len(self.nodes)} nodes, {len(self.edges)} edges, {verdict})"
@@ -130,3 +139,12 @@ class TwinTruth(EdgeTruth):
             f"NOT ADMITTED ({right}; {len(self.admission.missed)} nodes and edges are missed): this truth may not hold"
         )
         return "\n".join([head, *(f"not in the teacher: {site}" for site in others), *map(str, own)])
+
+
+def _measured(site: SiteAdmission) -> dict[str, Any]:
+    rates = {"agreement": site.agreement, "false_changes": site.false_changes}
+    return {
+        "site": site.site,
+        "verdict": site.verdict,
+        **{name: {"hits": rate.hits, "tries": rate.tries} for name, rate in rates.items()},
+    }

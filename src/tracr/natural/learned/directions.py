@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compress.readings import basis
 from tracr.errors import TracrError
 from tracr.natural.learned.codes import PartCodes, PartPlace
 
@@ -165,7 +164,11 @@ def _matrix(weights: Parameters, where: PartPlace, name: str) -> Array:
 def _span(rows: Array) -> Array:
     """An orthonormal basis of the span of rows, without rows that are rounding errors."""
     size = np.linalg.norm(rows, axis=1)
-    return basis(rows[size > ROUNDING * size.max(initial=0.0)].astype(np.float64))
+    rows = _unit(rows[size > ROUNDING * size.max(initial=0.0)].astype(np.float64))
+    if len(rows) > rows.shape[1]:
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))
+    _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(vectors[sizes > ROUNDING * sizes.max(initial=0.0)])
 
 
 def _unit(rows: Array) -> Array:
