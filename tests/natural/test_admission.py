@@ -10,6 +10,7 @@ import pytest
 import tracr
 from tests.natural.twins import untrained
 from tracr.natural.admission import Admission, Rate, SiteAdmission
+from tracr.natural.architecture import architecture_of
 from tracr.natural.sites import Sites
 from tracr.rasp import programs
 
@@ -97,3 +98,9 @@ def test_a_truth_that_is_not_admitted_says_so() -> None:
     wrong = tuple(replace(site, false_changes=Rate(90, 2000)) if "attn.2" in site.site else site for site in known)
     missed = replace(admitted, admission=replace(admitted.admission, sites=wrong))
     assert missed.ground_truth.show().startswith("NOT ADMITTED (right on 100.00%")
+
+
+def test_a_teacher_must_be_a_compiled_model() -> None:
+    """Said in a sentence, before anything is trained."""
+    with pytest.raises(tracr.TracrError, match="a twin needs a compiled model as its teacher, not a int"):
+        architecture_of(3, 64, 16, 128, layer_norm=True, activation="gelu")  # type: ignore[arg-type]

@@ -301,6 +301,9 @@ def test_arguments_are_checked_before_training() -> None:
         learned_parts(model, width=99)
     with pytest.raises(TracrError, match=r"tell 10 directions apart, which do not fit into 5 dimensions"):
         learned_parts(model, superposed=True, width=5)
+    for data in ("abc", [1, 2], 3):
+        with pytest.raises(TracrError, match="data must be a list of inputs"):
+            learned_parts(model, data=data)
     for noise in (0, -1, "much", True, 1):
         with pytest.raises(TracrError, match="noise must be"):
             learned_parts(model, noise=noise)
