@@ -1,7 +1,10 @@
 """Learned parts of the library's programs: which models verify, how large their code errors are, and how long it takes.
 
     python benchmarks/learned_parts.py [-o docs/natural/learned_parts.json] [--programs "hist;sort"] [--seeds 3]
+    python benchmarks/learned_parts.py --superposed -o docs/natural/superposed_parts.json --seeds 1
+    python benchmarks/learned_parts.py -o docs/natural/superposed_parts.json --table
 
+With --superposed, labels get directions that overlap, in as few dimensions as the parts allow. --table prints a file.
 Rows that the file already has are kept, so a stopped run continues.
 """
 
@@ -48,19 +51,34 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/natural/learned_parts.json"))
     parser.add_argument("--programs", default=";".join(CASES), help="names, separated by semicolons")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--superposed", action="store_true", help="labels in as few dimensions as possible")
+    parser.add_argument("--table", action="store_true", help="print the file as a table, and learn nothing")
     given = parser.parse_args()
+    if given.table:
+        print(table(json.loads(given.out.read_text())))
+        return
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
     for name in given.programs.split(";"):
         for seed in range(given.seeds):
             if not any((row["program"], row["seed"]) == (name, seed) for row in rows):
-                rows.append(learn(name, seed))
+                rows.append(learn(name, seed, given.superposed))
                 print(rows[-1], flush=True)
                 aside = given.out.with_suffix(".tmp")
                 aside.write_text(json.dumps(rows, indent=1) + "\n")
                 aside.replace(given.out)
 
 
-def learn(name: str, seed: int) -> dict[str, Any]:
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """A line per row of superposed models."""
+    lines = ["| program | labels | dimensions | verified | largest code error |", "|---|---|---|---|---|"]
+    for row in rows:
+        error = f"{row['code_error']:.1g}" if row["verified"] else ""
+        verified = f"all {row['inputs']:,} inputs" if row["verified"] and row["exhaustive"] else "refused"
+        lines.append(f"| {row['program']} | {row['labels']} | {row.get('d_model', '')} | {verified} | {error} |")
+    return "\n".join(lines)
+
+
+def learn(name: str, seed: int, superposed: bool) -> dict[str, Any]:
     """The row of one program and seed."""
     case = CASES[name]
     model = tracr.compile(case.program, case.vocab, case.max_seq_len, case.causal)
@@ -71,9 +89,11 @@ def learn(name: str, seed: int) -> dict[str, Any]:
         "max_seq_len": case.max_seq_len,
         "layers": model.n_layers,
     }
+    if superposed:
+        row |= {"superposed": True, "labels": model.d_model}
     began, used = time.time(), time.process_time()
     try:
-        learned = natural.learned_parts(model, seed=seed)
+        learned = natural.learned_parts(model, seed=seed, superposed=superposed)
     except tracr.TracrError as error:
         row |= {"verified": False, "refused": error.diagnostic.what}
     else:
@@ -89,6 +109,8 @@ def learn(name: str, seed: int) -> dict[str, Any]:
             "margins": worst.margins,
             "largest_in": worst.name,
         }
+        if superposed:
+            row |= {"d_model": learned.d_model, "mixed": len(learned.mixed)}
     seconds = {"seconds": round(time.time() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
     return row | seconds | {"cores": os.cpu_count()}
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 import tracr
+from tests.cli.calling import invoke, invoke_json
+from tests.natural.twins import untrained
 from tracr.cli import app
 from tracr.rasp import programs
 
@@ -32,3 +34,18 @@ def test_a_compressed_model_is_run_and_refuses_what_it_cannot_do(tmp_path: Path)
     shown = RUNNER.invoke(app, ["show", folder, "a", "a", "b"])
     assert shown.exit_code != 0
     assert isinstance(shown.exception, SystemExit | tracr.TracrError)
+
+
+def test_info_of_a_twin_says_whether_it_is_admitted(tmp_path: Path) -> None:
+    """Its measurements and its ground truth, as a text and as data; other commands name the teacher."""
+    folder = Path(__file__).parents[2] / "docs" / "natural" / "twins" / "count"
+    shown = invoke("info", folder)
+    assert shown.startswith("TwinModel(count_a: 1 layer, width 32")
+    assert "admitted: right on 100.00%" in shown
+    assert "blocks.0.attn.0->blocks.0.mlp: admitted" in shown
+    assert "NOT ADMITTED" not in shown
+    untrained(tracr.compile(programs.make_hist(), "ab", 2)).save(tmp_path / "twin")
+    assert "NOT ADMITTED" in invoke("info", tmp_path / "twin")
+    data = invoke_json("info", tmp_path / "twin")
+    assert data["admitted"] is False
+    assert "blocks.0.attn.1" in data["missed"]

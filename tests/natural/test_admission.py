@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+import tracr
+from tests.natural.twins import untrained
 from tracr.natural.admission import Admission, Rate, SiteAdmission
+from tracr.natural.architecture import architecture_of
 from tracr.natural.sites import Sites
+from tracr.rasp import programs
 
 
 def binomial_tail(hits: int, tries: int, p: float) -> float:
@@ -71,3 +76,31 @@ def test_sites() -> None:
     assert "blocks.1.mlp->unembed" in names
     assert not any(name in names for name in ("blocks.0.attn.0->blocks.0.attn.1.q", "blocks.0.mlp->blocks.0.mlp"))
     assert len(names) == 21 + 3 * 12 + 11 + 3 * 2 + 1  # of the embedding, then layer by layer of the heads and the MLP
+
+
+def test_a_truth_that_is_not_admitted_says_so() -> None:
+    """In `show` and `repr`, with what is missed beyond the teacher's nodes and edges."""
+    twin = untrained(tracr.compile(programs.make_hist(), "abc", 4))
+    first, *lines = twin.ground_truth.show().splitlines()
+    assert first.startswith(
+        "NOT ADMITTED (right on 0.00% of the inputs it was measured on; 22 nodes and edges are missed"
+    )
+    assert "not in the teacher: blocks.0.attn.2: too few pairs" in "\n".join(lines)
+    assert len(lines) == 22
+    assert "not admitted" in repr(twin.ground_truth)
+    pairs = [("abca", "bbca")]
+    assert repr(twin.ground_truth.minimal(pairs=pairs)).endswith("the teacher's: the twin is NOT ADMITTED)")
+    enough = Rate(2000, 2000), Rate(0, 2000)
+    known = tuple(replace(site, agreement=enough[0], false_changes=enough[1]) for site in twin.admission.sites)
+    admitted = replace(twin, admission=replace(twin.admission, accuracy=Rate(100, 100), sites=known))
+    assert "NOT" not in admitted.ground_truth.show() + repr(admitted.ground_truth.minimal(pairs=pairs))
+    # right everywhere and the teacher's own sites known: an edge that the teacher lacks still refuses admission
+    wrong = tuple(replace(site, false_changes=Rate(90, 2000)) if "attn.2" in site.site else site for site in known)
+    missed = replace(admitted, admission=replace(admitted.admission, sites=wrong))
+    assert missed.ground_truth.show().startswith("NOT ADMITTED (right on 100.00%")
+
+
+def test_a_teacher_must_be_a_compiled_model() -> None:
+    """Said in a sentence, before anything is trained."""
+    with pytest.raises(tracr.TracrError, match="a twin needs a compiled model as its teacher, not a int"):
+        architecture_of(3, 64, 16, 128, layer_norm=True, activation="gelu")  # type: ignore[arg-type]

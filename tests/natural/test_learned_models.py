@@ -16,6 +16,7 @@ from tests.natural.learned_models import unlearned
 from tests.natural.twins import students
 from tests.strategies import SEEDS
 from tracr.errors import FormatError, PrecisionError, TracrError, Unavailable
+from tracr.natural.learned.directions import EXACT_READ, read_error
 from tracr.natural.learned.model import LearnedModel
 from tracr.natural.sites import EMBED, UNEMBED
 from tracr.rasp import programs, rasp
@@ -124,6 +125,66 @@ def test_edges_hold_by_construction_for_random_programs(seed: int) -> None:
         check_edges(unlearned(model), seed)
 
 
+def check_superposed_edges(learned: LearnedModel, seed: int = 0) -> None:
+    """A reader sees what a writer writes if and only if there is an edge, up to the rounding of float32."""
+    plain = replace(learned, turned=None, superposed=False)
+    rng = np.random.default_rng(seed)
+    own, axes = readers(learned), readers(plain)
+    for writer, rows in writers(plain).items():
+        for reader in own:
+            if time_of(writer) < time_of(reader):
+                added = (rng.normal(size=len(rows)) @ rows).astype(np.float32)
+                added *= 3 / max(1e-9, float(np.linalg.norm(added)))
+                moved = seen_after(learned, own[reader], added @ learned.directions)
+                moved -= seen_after(learned, own[reader], 0.0)
+                expected = seen_after(plain, axes[reader], added) - seen_after(plain, axes[reader], 0.0)
+                np.testing.assert_allclose(moved, expected, atol=1e-3, err_msg=f"{writer} {reader}")
+
+
+@pytest.mark.parametrize("extra", [0, 3])
+@pytest.mark.parametrize("name", STUDENTS)
+def test_edges_hold_in_superposition(name: str, extra: int) -> None:
+    """What each reader sees of anything that each writer can write is the same as with a dimension for each label."""
+    least = unlearned(STUDENTS[name], superposed=True).d_model
+    learned = unlearned(STUDENTS[name], width=least + extra, superposed=True)
+    assert least <= learned.compiled.d_model
+    check_superposed_edges(learned)
+    plain = replace(learned, turned=None, superposed=False)
+    ids = plain.encode([list(learned.options.vocab)[:2], list(learned.options.vocab)[:1]])
+    np.testing.assert_allclose(learned.logits(ids), plain.logits(ids), atol=2e-3, rtol=1e-3)
+    cosines = learned.directions @ learned.directions.T
+    assert np.abs(cosines - np.diag(np.diag(cosines))).max() > 0.05  # they overlap
+    assert read_error(learned.weights, learned.turned) <= EXACT_READ
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS)
+def test_edges_hold_in_superposition_for_random_programs(seed: int) -> None:
+    """The same for random programs, in the fewest dimensions."""
+    program = random_program(seed, max_ops=4, vocab=("a", "b"), max_seq_len=3)
+    model = tracr.compile(program, "ab", 3)
+    if model.n_layers:
+        check_superposed_edges(unlearned(model, superposed=True), seed)
+
+
+def test_superposed_models_have_fewer_dimensions_and_say_what_is_mixed() -> None:
+    """Labels that no part tells apart cannot be read one by one; all others are read exactly."""
+    model = tracr.compile(programs.make_reverse(rasp.tokens), "ab", 5)
+    learned = unlearned(model, superposed=True)
+    assert learned.d_model < model.d_model
+    assert "superposed" in repr(learned)
+    assert learned.mixed
+    seen = np.array([label not in learned.mixed for label in learned.labels])
+    plain = replace(learned, turned=None, superposed=False)
+    last = f"blocks.{model.n_layers - 1}.hook_resid_post"
+    got, expected = learned.coordinates(learned.run("abba")[last]), plain.run("abba")[last]
+    np.testing.assert_allclose(got[..., seen], expected[..., seen], atol=1e-3)
+    assert np.abs(got - expected).max() > 0.1
+    assert not plain.mixed
+    with pytest.raises(TracrError, match=rf"tell {learned.d_model} directions apart.* into {learned.d_model - 1} dim"):
+        unlearned(model, width=learned.d_model - 1, superposed=True)
+
+
 @pytest.mark.parametrize("name", STUDENTS)
 def test_the_ground_truth_is_the_compiled_models(name: str) -> None:
     """Nodes and edges at all granularities; neurons are the learned model's own."""
@@ -160,18 +221,18 @@ def test_coordinates_are_what_the_parts_write(width: int | None) -> None:
         assert (np.abs(learned.parameters.layers[0].W_Q) > 0).mean() > 0.99  # nothing lies on axes
 
 
-@pytest.mark.parametrize("width", [None, 40])
+@pytest.mark.parametrize(("width", "superposed"), [(None, False), (40, False), (None, True)])
 @pytest.mark.parametrize("name", STUDENTS)
-def test_learned_models_come_back_from_files(name: str, width: int | None, tmp_path: Path) -> None:
-    """Weights, rotation, measurements and verification."""
-    learned = unlearned(STUDENTS[name], width=width)
+def test_learned_models_come_back_from_files(name: str, width: int | None, superposed: bool, tmp_path: Path) -> None:
+    """Weights, directions, measurements and verification."""
+    learned = unlearned(STUDENTS[name], width=width, superposed=superposed)
     learned.save(tmp_path / "model")
     learned.save(tmp_path / "model")  # replaces its own
     back = tracr.load(tmp_path / "model")
     assert isinstance(back, LearnedModel)
     ids = learned.encode([list(learned.options.vocab)[:1]])
     np.testing.assert_array_equal(back.logits(ids), learned.logits(ids))
-    for field in ("parts", "neurons", "verified", "noise", "seed", "code_error"):
+    for field in ("parts", "neurons", "verified", "noise", "seed", "code_error", "superposed", "mixed"):
         assert getattr(back, field) == getattr(learned, field), field
     assert repr(back) == repr(learned)
 
@@ -193,6 +254,11 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
         info.write_text(json.dumps({**good, **change}))
         with pytest.raises(FormatError):
             tracr.load(tmp_path / "model")
+    over = unlearned(STUDENTS["sort"], superposed=True)
+    assert over.turned is not None
+    replace(over, turned=replace(over.turned, read=over.turned.read * 1.01)).save(tmp_path / "over")
+    with pytest.raises(FormatError, match="directions that are not read exactly"):
+        tracr.load(tmp_path / "over")
     layer = learned.weights.layers[0]
     stray = replace(layer, W_V=np.ones_like(layer.W_V))
     replace(learned, weights=replace(learned.weights, layers=(stray,))).save(tmp_path / "stray")
@@ -231,8 +297,13 @@ def test_arguments_are_checked_before_training() -> None:
         learned_parts(tracr.compile(programs.make_hist2(), "abc", 4, level=2))
     with pytest.raises(TracrError, match=r"10 dimensions: two of them overlap by at least 0\.\d\d"):
         learned_parts(tracr.compile(programs.make_hist(), "abc", 5), rotated=True, width=10)
-    with pytest.raises(TracrError, match="for a rotated stream"):
+    with pytest.raises(TracrError, match="for a rotated or superposed stream"):
         learned_parts(model, width=99)
+    with pytest.raises(TracrError, match=r"tell 10 directions apart, which do not fit into 5 dimensions"):
+        learned_parts(model, superposed=True, width=5)
+    for data in ("abc", [1, 2], 3):
+        with pytest.raises(TracrError, match="data must be a list of inputs"):
+            learned_parts(model, data=data)
     for noise in (0, -1, "much", True, 1):
         with pytest.raises(TracrError, match="noise must be"):
             learned_parts(model, noise=noise)

@@ -11,7 +11,7 @@ import pytest
 import tracr
 from tests.agreement import all_inputs
 from tests.natural.learned_models import unlearned
-from tests.natural.test_learned_models import STUDENTS, check_edges
+from tests.natural.test_learned_models import STUDENTS, check_edges, check_superposed_edges
 from tracr.errors import InputError, PrecisionError, TracrError
 from tracr.natural.learned.model import LearnedModel
 from tracr.rasp import programs, rasp
@@ -39,12 +39,15 @@ def check_learned(learned: LearnedModel) -> None:
     exact: dict[str, Any] = {}
     model.logits(ids, dtype=np.float64, hook=exact.__setitem__)
     off = np.abs(learned.coordinates(seen[last]) - exact[last])[ids != model.vocabulary.pad_id]
+    off = off[:, [label not in learned.mixed for label in learned.labels]]
     assert off.max() <= learned.code_error + 1e-5
     for part in learned.parts:
         assert part.error <= 1
         assert part.margins <= 1
-    if learned.rotation is None:
+    if learned.turned is None:
         check_edges(learned)
+    elif learned.superposed:
+        check_superposed_edges(learned)
 
 
 def test_a_single_part_is_learned() -> None:
@@ -103,6 +106,21 @@ def test_rotated_into_a_larger_width() -> None:
     ):
         np.testing.assert_array_equal(one, same)
         assert not one.any() or not np.array_equal(one, different)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "width"), [("reverse", None), ("reverse", 60), ("number", None)])
+def test_superposed(name: str, width: int | None) -> None:
+    """Fewer dimensions than labels, and more; the codes that parts tell apart are known, and the edges hold."""
+    reverse = tracr.compile(programs.make_reverse(rasp.tokens), "ab", 5)
+    model = reverse if name == "reverse" else STUDENTS[name]
+    learned = natural.learned_parts(model, superposed=True, width=width, seed=2)
+    assert learned.superposed
+    assert width or name == "number" or learned.d_model < model.d_model
+    check_learned(learned)
+    pairs = [("abba", "baba"), ("ab", "bb"), ("aab", "bab")]
+    truth, own = (one.ground_truth.minimal(pairs=pairs) for one in (model, learned))
+    assert (own.alone, own.inert) == (truth.alone, truth.inert)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from tracr.cli.options import (
     Without,
     print_json,
 )
-from tracr.cli.sources import GivenOptions, compiled, find, input_of, some_tokens, switches
+from tracr.cli.sources import GivenOptions, compiled, find, input_of, saved_twin, some_tokens, switches
 from tracr.errors import TracrError
 from tracr.nearness import ANSWER, same_value
 
@@ -232,11 +232,20 @@ def info(
 ) -> None:
     """Describe the model of PROGRAM: sizes, components and the verdict of the checker.
 
+    Of a saved twin: its measurements, and its ground truth with a verdict for each node and edge.
+
     Example: tracr info sort --json
     """
     from tracr.cli.description import certificate_json, summary
     from tracr.cli.screen import show_info, waiting
 
+    twin = saved_twin(program)
+    if twin is not None:
+        if as_json:
+            print_json({"twin": repr(twin), "admission": str(twin.admission), **twin.ground_truth.to_json()})
+        else:
+            print(f"{twin!r}\n{twin.admission}\n\n{twin.ground_truth.show()}")
+        return
     passes = switches(switched_on, switched_off)
     choice = GivenOptions(vocab, max_len, level, causal, passes=passes, max_memory=max_memory, dtype=dtype)
     found = find(program, name, choice)

@@ -20,6 +20,7 @@ from tracr.values import Value
 if TYPE_CHECKING:
     from tracr.ir.passes import Watch
     from tracr.model.designed import DesignedModel
+    from tracr.natural.twin_model import TwinModel
     from tracr.rasp.programs import Example
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "compiled",
     "find",
     "input_of",
+    "saved_twin",
     "some_tokens",
     "switches",
     "usual_input",
@@ -162,9 +164,24 @@ def _from_folder(folder: str) -> Found:
 
     model = tracr.load(folder)
     if not isinstance(model, RunnableModel):
-        raise InputError(f"{folder} holds a twin, not a program", hint=f"use its teacher: {folder}/teacher")
+        raise InputError(
+            f"{folder} holds a twin, not a program",
+            hint=f"use its teacher: {folder}/teacher; `tracr info {folder}` describes the twin",
+        )
     # A compressed model itself refuses the methods it lacks.
     return Found(Path(folder).name or folder, "a saved model", model=cast("DesignedModel", model))
+
+
+def saved_twin(program: str) -> TwinModel | None:
+    """The twin of a folder, or `None` if it holds something else."""
+    folder = Path(program)
+    if not any((one / "twin.json").is_file() for one in (folder, folder / "twin")):
+        return None
+    import tracr
+    from tracr.natural.twin_model import TwinModel
+
+    model = tracr.load(folder)
+    return model if isinstance(model, TwinModel) else None
 
 
 def _unknown(program: str) -> InputError:

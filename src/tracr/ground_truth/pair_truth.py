@@ -77,7 +77,8 @@ class PairTruth(EdgeTruth):
 
     `sets` lists the smallest sets of jointly needed edges that were found: patching one of them changes an answer, and
     no longer does if any of its edges is left out. `skipped` counts the pairs on which the program raises. `undecided`
-    edges are none of the three and are not scored: only twins have them (`tracr.natural.truth`).
+    edges are none of the three and are not scored: only twins have them (`tracr.natural.truth`). `caveat` says why this
+    truth may not hold; it is empty unless the model is a twin that was not admitted.
     """
 
     truth: PairedTruth = field(repr=False)
@@ -90,12 +91,14 @@ class PairTruth(EdgeTruth):
     inert: tuple[EdgeKey, ...] = field(repr=False)
     sets: tuple[tuple[EdgeKey, ...], ...] = field(repr=False)
     undecided: tuple[EdgeKey, ...] = field(default=(), repr=False)
+    caveat: str = ""
 
     def __repr__(self) -> str:
         rest = f", {len(self.undecided)} undecided" if self.undecided else ""
         return (
             f"PairTruth({len(self.alone)} edges needed alone, {len(self.jointly)} jointly, {len(self.inert)} inert"
-            f"{rest}; {self.ablation} ablation, {len(self.pairs)} pairs, granularity {self.granularity})"
+            f"{rest}; {self.ablation} ablation, {len(self.pairs)} pairs, granularity {self.granularity}"
+            f"{'; ' if self.caveat else ''}{self.caveat})"
         )
 
     @property

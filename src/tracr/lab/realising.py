@@ -242,7 +242,7 @@ REALISATIONS: Mapping[str, Realisation] = MappingProxyType(
                 "learned",
                 "every head and MLP trained alone, then assembled (seconds to a minute; needs JAX)",
                 _learned,
-                {"noise": 0.02, "steps": 2_000, "rotated": False},
+                {"noise": 0.02, "steps": 2_000, "rotated": False, "superposed": False},
             ),
             Realisation(
                 "twin",

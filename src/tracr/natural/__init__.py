@@ -16,6 +16,7 @@ many.py          twins of many programs, saved and resumed; cases.py lists progr
 unread.py        `decoys`: further variables that no output reads
 softening.py     `soften`: soft attention, and slopes in place of plateaus; soft_errors.py measures the errors
 backing_up.py    `backup`: a second computation of a variable; `redundancies`: its acceptable circuits
+output_circuits.py  `output_edges`: the edges that lead to one of several outputs
 edge_patching.py exact edge patching of twins: the AUROC of needed against inert edges
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 reading_back.py  `read_back`: changed weights as changes of the program; owned_weights.py, the owner of each weight
@@ -49,6 +50,7 @@ __all__ = [
     "edge_aurocs",
     "gradients",
     "learned_parts",
+    "output_edges",
     "read_back",
     "redundancies",
     "soften",
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from tracr.natural.edge_patching import edge_auroc, edge_aurocs
     from tracr.natural.learned.learning import PartProgress, learned_parts
     from tracr.natural.learned.model import LearnedModel, LearnedPart
+    from tracr.natural.output_circuits import output_edges
     from tracr.natural.reading_back import ReadBack, read_back
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.softening import SoftnessReport, soften, softness
@@ -87,6 +90,7 @@ else:
         "edge_aurocs": "tracr.natural.edge_patching",
         "gradients": "tracr.natural.saturation",
         "learned_parts": "tracr.natural.learned.learning",
+        "output_edges": "tracr.natural.output_circuits",
         "redundancies": "tracr.natural.backing_up",
         "soften": "tracr.natural.softening",
         "softness": "tracr.natural.softening",

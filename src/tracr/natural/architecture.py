@@ -79,6 +79,10 @@ def architecture_of(
     model: CompiledModel, width: int, d_head: int, d_mlp: int, *, layer_norm: bool, activation: str
 ) -> Architecture:
     """The architecture of a twin of a model; it must have room for the model's heads."""
+    if not hasattr(model, "parameters") or not hasattr(model, "n_layers"):
+        raise TracrError(
+            f"a twin needs a compiled model as its teacher, not a {type(model).__name__}", hint="use tracr.compile(...)"
+        )
     for name, size in (("width", width), ("d_head", d_head), ("d_mlp", d_mlp)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise TracrError(f"{name} must be a positive integer, not {size!r}", hint=f"such as {name}=64")

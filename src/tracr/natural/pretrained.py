@@ -38,7 +38,6 @@ from tracr.saving.models import PARAMETERS, check_target
 from tracr.writing import written_to
 
 if TYPE_CHECKING:
-    from tracr.natural.admission import SiteAdmission
     from tracr.natural.twin_model import TwinModel
     from tracr.runtime.outputs import Output
 
@@ -66,7 +65,7 @@ def save_pretrained(twin: TwinModel, folder: str | Path, *, output: str | None =
             head,
             {"output": chosen.name, "numbers": "column"},
         ),
-        "ground_truth.json": dump(_ground_truth(twin)),
+        "ground_truth.json": dump(twin.ground_truth.to_json()),
         "README.md": _card(twin, chosen, head).encode(),
     }
     write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in files_of(twin).items()}})
@@ -109,24 +108,6 @@ def _rows(head: WordHead) -> tuple[Array, Array]:
     width = head.rows.shape[1]
     rows = head.rows - head.rows.mean(axis=1, keepdims=True)
     return rows + head.constants[:, None] / width, np.ones(width)
-
-
-def _ground_truth(twin: TwinModel) -> dict[str, Any]:
-    truth = twin.ground_truth
-    return {
-        "admitted": twin.admitted,
-        "nodes": [{**_measured(node), "computes": truth.computes(node.site).computes} for node in truth.nodes],
-        "edges": [_measured(edge) for edge in truth.edges],
-    }
-
-
-def _measured(site: SiteAdmission) -> dict[str, Any]:
-    rates = {"agreement": site.agreement, "false_changes": site.false_changes}
-    return {
-        "site": site.site,
-        "verdict": site.verdict,
-        **{name: {"hits": rate.hits, "tries": rate.tries} for name, rate in rates.items()},
-    }
 
 
 def _card(twin: TwinModel, output: Output, head: WordHead) -> str:

@@ -242,13 +242,16 @@ class _Softest:
         )
 
     def _softest(self) -> Softness:
-        """One slope and one gap for all parts; then steeper slopes, and smaller gaps, part by part."""
+        """One slope and one gap for all parts; then steeper slopes, and smaller gaps, part by part.
+
+        At the end no single gap can be `FINENESS` smaller, also not one that was found before the others.
+        """
         soft = self._together(self._that_may_slope())
         for label in self.neurons:
             soft = self._with_slope(soft, label)
         for labels in self.heads:
             soft = self._with_gap(soft, labels)
-        return soft
+        return self._lowered(soft)
 
     def _of(self, gap: float, slope: float, neurons: Sequence[str]) -> Softness:
         gaps = tuple((label, gap) for labels in self.heads for label in labels)
@@ -290,6 +293,19 @@ class _Softest:
             return replace(soft, gaps=_put(soft.gaps, labels, gap))
 
         return self._least_gap(with_gap, soft.gap_of(labels[0]))
+
+    def _lowered(self, soft: Softness) -> Softness:
+        """Lower gaps by `FINENESS` as long as one can be, the others fixed; only those that are found so precisely."""
+        lowered = True
+        while lowered:
+            lowered = False
+            for labels in self.heads:
+                while FINENESS < (gap := soft.gap_of(labels[0])) <= COARSE:
+                    smaller = replace(soft, gaps=_put(soft.gaps, labels, gap - FINENESS))
+                    if not self._right(smaller):
+                        break
+                    soft, lowered = smaller, True
+        return soft
 
     def _least_gap(self, of: Callable[[float], Softness], most: float) -> Softness:
         """The softness of the smallest gap that is right; of `most` if no smaller one is."""

@@ -102,6 +102,7 @@ class TwinTruth(EdgeTruth):
             alone=tuple(key for key in found.alone if key in measured),
             inert=tuple(key for key in candidates if key not in needed),
             undecided=tuple(key for key in found.alone if key not in measured),
+            caveat="" if self.admission.admitted else "the teacher's: the twin is NOT ADMITTED",
         )
 
     def _changing(self, granularity: Granularity) -> set[EdgeKey]:
@@ -109,10 +110,41 @@ class TwinTruth(EdgeTruth):
         sites = [site.site.split("->") for site in self.admission.sites if "->" in site.site and site.agreement.tries]
         return {coarsened((writer, reader), granularity) for writer, reader in sites}
 
+    def to_json(self) -> dict[str, Any]:
+        """Whether the twin is admitted, the measurements of the teacher's nodes and edges, and all that is missed."""
+        return {
+            "admitted": self.admission.admitted,
+            "nodes": [{**_measured(node), "computes": self.computes(node.site).computes} for node in self.nodes],
+            "edges": [_measured(edge) for edge in self.edges],
+            "missed": [site.site for site in self.admission.missed],
+        }
+
     def __repr__(self) -> str:
         verdict = "admitted" if self.admission.admitted else "not admitted"
         return f"TwinTruth({len(self.nodes)} nodes, {len(self.edges)} edges, {verdict})"
 
     def show(self) -> str:
-        """One line per node and edge of the teacher, with its verdict."""
-        return "\n".join(map(str, (*self.nodes, *self.edges)))
+        """A line per node and edge of the teacher, with its verdict.
+
+        If the twin is not admitted, the first line says so, and missed nodes and edges that the teacher does not have
+        are listed too.
+        """
+        own = (*self.nodes, *self.edges)
+        if self.admission.admitted:
+            return "\n".join(map(str, own))
+        names = {site.site for site in own}
+        others = [site for site in self.admission.missed if site.site not in names]
+        right = f"right on {self.admission.accuracy.share:.2%} of the inputs it was measured on"
+        head = (
+            f"NOT ADMITTED ({right}; {len(self.admission.missed)} nodes and edges are missed): this truth may not hold"
+        )
+        return "\n".join([head, *(f"not in the teacher: {site}" for site in others), *map(str, own)])
+
+
+def _measured(site: SiteAdmission) -> dict[str, Any]:
+    rates = {"agreement": site.agreement, "false_changes": site.false_changes}
+    return {
+        "site": site.site,
+        "verdict": site.verdict,
+        **{name: {"hits": rate.hits, "tries": rate.tries} for name, rate in rates.items()},
+    }

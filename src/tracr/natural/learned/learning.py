@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,19 @@ from tracr.model.variants.variant_model import VariantModel
 from tracr.model.verification import Verification
 from tracr.natural.learned.assembly import assembled, check_wiring, spans_of
 from tracr.natural.learned.codes import PartCodes, Streams, margins_of, parts_of, spacing_of, streams_of
+from tracr.natural.learned.directions import (
+    EXACT_READ,
+    LabelDirections,
+    narrow_reads,
+    read_error,
+    reading_spaces,
+    rotated_by,
+    superposed_in,
+)
 from tracr.natural.learned.fitting import FittedPart, fit, width_of
 from tracr.natural.learned.model import LearnedModel, LearnedPart
 from tracr.natural.teacher import inputs_of
+from tracr.values import short_repr
 
 __all__ = ["PartProgress", "learned_parts"]
 
@@ -43,6 +54,7 @@ def learned_parts(
     noise: float = 0.02,
     steps: int = 2_000,
     rotated: bool = False,
+    superposed: bool = False,
     width: int | None = None,
     data: Sequence[Sequence[Any]] | None = None,
     progress: Callable[[PartProgress], None] | None = None,
@@ -60,34 +72,46 @@ def learned_parts(
         steps: training steps of a part. A part that is not accurate enough is trained up to three times: heads further,
             neurons from the start, with twice as many.
         rotated: whether the residual stream is rotated by a random orthogonal matrix.
-        width: the width of a rotated stream, at least the number of the model's dimensions, which is the default.
+        superposed: whether labels get random directions that overlap, in which every part still reads its variables
+            exactly (`directions.py`).
+        width: the width of the stream; for a rotated one at least the number of the model's dimensions, for a
+            superposed one at least the number of directions that the parts tell apart. These are the defaults.
         data: the inputs whose codes are trained on; by default all inputs, or many random ones.
         progress: called after every part.
     """
     _check_model(model)
     seed, steps, noise = arguments.whole("seed", seed), arguments.whole("steps", steps, 1), _noise(noise)
-    rotation = _rotation(model, arguments.flag("rotated", rotated), width, seed)
+    rotated, superposed = arguments.flag("rotated", rotated), arguments.flag("superposed", superposed)
+    width = _width(model, rotated, superposed, width)
+    _check_data(data)
     streams = streams_of(model, inputs_of(model, data).ids)
     spacing = spacing_of(streams)
     margins = margins_of(model, spacing, noise)
     parts = list(parts_of(model, streams))
+    directions: LabelDirections | None = None
+    if superposed:
+        directions = superposed_in(model, parts, width, seed)
+        parts = [narrow_reads(model, part) for part in parts]
+    elif rotated:
+        directions = rotated_by(model.d_model, width or model.d_model, seed)
     fitted: dict[str, FittedPart] = {}
     for number, (part, size) in enumerate(zip(parts, _widths(parts), strict=True)):
         own = int(np.random.SeedSequence([seed, 0, number]).generate_state(1)[0])
         found = fit(part, size, spacing, margins, own, steps, model.options.causal)
         _check_part(part, found, margins)
-        fitted[part.where.name] = found
+        fitted[part.where.name] = _narrowed(model, part, found) if superposed else found
         if progress is not None:
             progress(PartProgress(number + 1, len(parts), part.where.name, found.error))
     spans = spans_of(model, {name: len(one.weights["out"]) for name, one in fitted.items()})
     weights = assembled(model, {name: one.weights for name, one in fitted.items()}, spans)
     check_wiring(weights, model, spans)
-    draft = LearnedModel(model, weights, (), spans, UNVERIFIED, noise, seed, rotation)
+    draft = LearnedModel(model, weights, (), spans, UNVERIFIED, noise, seed, directions, superposed)
+    _check_reads(draft)
     errors = _code_errors(draft, streams)
     measured = tuple(_measured(part, fitted[part.where.name], errors, margins) for part in parts)
     verified = _verified(draft)
     _check_codes(measured, noise)
-    return LearnedModel(model, weights, measured, spans, verified, noise, seed, rotation)
+    return LearnedModel(model, weights, measured, spans, verified, noise, seed, directions, superposed)
 
 
 def _check_model(model: object) -> None:
@@ -107,29 +131,43 @@ def _check_model(model: object) -> None:
         raise TracrError("the model has no layers, so there is nothing to learn", hint="use a program with heads")
 
 
+def _check_data(data: Any) -> None:
+    """Refuse what is not a list of inputs; a text is one input, not a list of them."""
+    listed = isinstance(data, Sequence) and not isinstance(data, str)
+    if data is None or (listed and all(isinstance(tokens, Sequence) for tokens in data)):
+        return
+    raise TracrError(f"data must be a list of inputs, not {short_repr(data)}", hint='such as data=["abca", "bb"]')
+
+
 def _noise(noise: Any) -> float:
     if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 < noise <= 0.25:
         raise TracrError(f"noise must be a number above 0 and at most 0.25, not {noise!r}", hint="such as noise=0.02")
     return float(noise)
 
 
-def _rotation(model: CompiledModel, rotated: bool, width: int | None, seed: int) -> Array | None:
-    """Random orthonormal directions [label, width], or `None`."""
-    least = model.d_model
-    if width is None and not rotated:
+def _width(model: CompiledModel, rotated: bool, superposed: bool, width: Any) -> int | None:
+    """The width that was asked for; refuse one that is too small for orthogonal directions."""
+    if width is None:
         return None
-    width = least if width is None else arguments.whole("width", width, 1)
-    if not rotated:
-        raise TracrError("a width is for a rotated stream", hint="pass rotated=True too")
-    if width < least:
+    width, least = arguments.whole("width", width, 1), model.d_model
+    if not rotated and not superposed:
+        raise TracrError(
+            "a width is for a rotated or superposed stream", hint="pass rotated=True or superposed=True too"
+        )
+    if width < least and not superposed:
         overlap = np.sqrt((least - width) / (width * (least - 1)))
         raise TracrError(
             f"{least} directions cannot be orthogonal in {width} dimensions: two of them overlap by at least "
-            f"{overlap:.2f}, so that a part would read variables of parts that it has no edge from",
-            hint=f"use width={least} or more; tracr.compress.superpose(model) superposes the compiled model",
+            f"{overlap:.2f}",
+            hint=f"use width={least} or more, or superposed=True, which allows overlaps that no part reads",
         )
-    square = np.random.default_rng(seed).normal(size=(width, width))
-    return np.linalg.qr(square)[0][:least].astype(np.float32).astype(np.float64)
+    return width
+
+
+def _narrowed(model: CompiledModel, part: PartCodes, found: FittedPart) -> FittedPart:
+    """The part, reading only what the compiled part reads; on the codes it was trained on, this changes nothing."""
+    spaces = reading_spaces(model, part.where)
+    return replace(found, weights={**found.weights, **{name: spaces[name] @ found.weights[name] for name in spaces}})
 
 
 def _widths(parts: Sequence[PartCodes]) -> list[int]:
@@ -157,15 +195,28 @@ def _check_part(part: PartCodes, found: FittedPart, margins: Array) -> None:
     )
 
 
+def _check_reads(draft: LearnedModel) -> None:
+    """Refuse superposed directions with which a part reads what it has no edge from, beyond rounding."""
+    if draft.superposed and draft.turned is not None:
+        error = read_error(draft.weights, draft.turned)
+        if error > EXACT_READ:
+            raise TracrError(
+                f"reads of the superposed directions are off by {error:.2g} of what is written, which is "
+                "more than rounding to float32",
+                hint="use another seed or a larger width",
+            )
+
+
 def _code_errors(draft: LearnedModel, streams: Streams) -> Array:
     """For each label the largest error of its coordinate, at tokens and BOS, on padded and unpadded inputs."""
     lengths, longest = streams.real.sum(axis=1), streams.ids.shape[1]
+    wanted = streams.last if draft.turned is None else draft.coordinates(streams.last @ draft.directions)
     errors = np.zeros(draft.compiled.d_model)
     for size in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == size)
         for some in np.array_split(rows, -(-len(rows) // ROWS)):
             for stop in {size, longest}:
-                off = np.abs(_last_codes(draft, streams.ids[some, :stop])[:, :size] - streams.last[some, :size])
+                off = np.abs(_last_codes(draft, streams.ids[some, :stop])[:, :size] - wanted[some, :size])
                 errors = np.maximum(errors, off.max(axis=(0, 1)))
     return errors
 

@@ -21,6 +21,7 @@ from tracr.model.verification import Verification
 from tracr.natural.activations import in_numpy
 from tracr.natural.exports import TrainedExports
 from tracr.natural.formats import require_format
+from tracr.natural.learned.directions import EXACT_READ, LabelDirections, label_errors
 from tracr.natural.learned.truth import LearnedTruth
 from tracr.runtime.forward import Hook, forward
 from tracr.runtime.outputs import Output
@@ -65,7 +66,8 @@ class LearnedModel(TrainedExports, DerivedModel):
 
     Each part reads and writes the dimensions of the compiled part: the compiled model's nodes and edges hold by
     construction. Codes are the compiled model's up to `code_error`. Embedding and unembedding are the compiled model's.
-    `weights` has one dimension per label; with `rotation` [label, d_model] the model runs in another basis.
+    `weights` has one dimension per label; with `turned` the model runs in other directions, which overlap if it is
+    `superposed`.
     """
 
     PACKAGE = "tracr.natural.learned"
@@ -78,12 +80,13 @@ class LearnedModel(TrainedExports, DerivedModel):
     verified: Verification
     noise: float
     seed: int
-    rotation: Array | None = field(default=None, repr=False)
+    turned: LabelDirections | None = field(default=None, repr=False)
+    superposed: bool = False
 
     @cached_property
     def parameters(self) -> Parameters:
         """The weights that the model runs with, in float32."""
-        if self.rotation is None:
+        if self.turned is None:
             return self.weights
         wide = self.weights.map(lambda array: array.astype(np.float64))
         return in_basis(wide, self.basis.write, self.basis.read).map(lambda array: array.astype(np.float32))
@@ -117,22 +120,36 @@ class LearnedModel(TrainedExports, DerivedModel):
 
     @cached_property
     def basis(self) -> Basis:
-        """The directions of the labels: the axes, or random orthogonal ones."""
-        return Axes(self.compiled.d_model) if self.rotation is None else Directions(self.rotation, self.rotation.T)
+        """The directions of the labels: the axes, random orthogonal ones, or ones that overlap."""
+        if self.turned is None:
+            return Axes(self.compiled.d_model)
+        return Directions(self.turned.write, self.turned.read)
 
     @property
     def directions(self) -> Array:
-        """The direction [d_model] of each label, a row each; they are orthonormal."""
+        """The direction [d_model] of each label, a row each; they are orthonormal, unless the model is superposed."""
         return self.basis.write
 
     @property
     def read_directions(self) -> Array:
-        """The vectors [d_model] that read the labels, a column each; the directions are orthonormal."""
+        """The vectors [d_model] that read the labels, a column each."""
         return self.basis.read
 
     def coordinates(self, stream: Any) -> Any:
-        """The coordinate of each label in a residual stream [..., d_model] of numpy, torch or JAX."""
+        """The coordinate of each label in a residual stream [..., d_model] of numpy, torch or JAX.
+
+        In a superposed model, those of `mixed` labels are not the codes.
+        """
         return self.basis.get(stream_of(stream, self.d_model), range(self.compiled.d_model))
+
+    @cached_property
+    def mixed(self) -> list[str]:
+        """The labels whose coordinates cannot be read one by one: superposition keeps what the parts tell apart."""
+        if not self.superposed:
+            return []
+        assert self.turned is not None
+        errors = label_errors(self.weights, self.turned)
+        return [label for label, error in zip(self.labels, errors, strict=True) if error > EXACT_READ]
 
     # Running
 
@@ -163,7 +180,7 @@ class LearnedModel(TrainedExports, DerivedModel):
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
-        turned = "" if self.rotation is None else ", rotated"
+        turned = "" if self.turned is None else ", superposed" if self.superposed else ", rotated"
         return (
             f"LearnedModel({names}: {layers}, {self.d_model} dimensions, {self.n_parameters:,} parameters{turned}, "
             f"seed {self.seed}, code error {self.code_error:.2g}; {self.verified})"

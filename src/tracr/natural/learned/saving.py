@@ -1,7 +1,7 @@
 """Saves a learned model: its weights and measurements, and its compiled model.
 
 learned.json            format, version, seed, noise, parts, verification, the digest of the weights
-learned.safetensors     the weights in float32, a dimension per label, and `rotation` if there is one
+learned.safetensors     the weights in float32, a dimension per label, and `rotation`, `readout` if there are any
 compiled/               the compiled model, as `model.save` writes it
 """
 
@@ -21,6 +21,7 @@ from tracr.model.compiled import CompiledModel
 from tracr.model.verification import Verification
 from tracr.natural.learned.assembly import check_wiring
 from tracr.natural.learned.codes import places_of
+from tracr.natural.learned.directions import EXACT_READ, LabelDirections, read_error
 from tracr.natural.learned.model import LearnedModel, LearnedPart
 from tracr.natural.saving import LARGEST_JSON, packed_weights, read_weights
 from tracr.runtime.uniform import Sizes, layer_shapes
@@ -32,7 +33,7 @@ __all__ = ["is_learned", "load", "save"]
 
 FORMAT, VERSION = "tracr learned model", 1
 INFO, WEIGHTS, COMPILED = "learned.json", "learned.safetensors", "compiled"
-ROTATION = "rotation"
+ROTATION, READOUT = "rotation", "readout"
 ORTHONORMAL = 1e-4  # the largest deviation of a saved rotation
 
 
@@ -50,14 +51,17 @@ def save(learned: LearnedModel, folder: str | Path, *, overwrite: bool = False) 
 
 
 def _files_of(learned: LearnedModel) -> dict[str, bytes]:
-    turned = {} if learned.rotation is None else {ROTATION: learned.rotation}
+    turned = {} if learned.turned is None else {ROTATION: learned.turned.write}
+    if learned.turned is not None and learned.superposed:
+        turned[READOUT] = learned.turned.read
     packed = packed_weights(learned.weights, **turned)
     info = {
         "format": FORMAT,
         "version": VERSION,
         "seed": learned.seed,
         "noise": learned.noise,
-        "width": None if learned.rotation is None else learned.d_model,
+        "width": None if learned.turned is None else learned.d_model,
+        "superposed": learned.superposed,
         "d_head": [layer.b_Q.shape[1] for layer in learned.weights.layers],
         "neurons": {name: list(span) for name, span in learned.neurons.items()},
         "parts": [asdict(part) for part in learned.parts],
@@ -74,19 +78,22 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Lear
     compiled = models.load_compiled(path / COMPILED, max_parameters=max_parameters)
     keys = ("format", "version", "seed", "noise", "width", "d_head", "neurons", "parts", "verified", "sha256")
     try:
-        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys)
+        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys, optional=["superposed"])
         given["format"].choice((FORMAT,))
         if given["version"].integer() != VERSION:
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
         neurons = _neurons(given["neurons"], compiled)
         shapes = _shapes(compiled, given["d_head"], neurons)
-        if given["width"].data is not None:
-            shapes[ROTATION] = (compiled.d_model, given["width"].integer(compiled.d_model, 2**20))
+        superposed = "superposed" in given and given["superposed"].boolean()
+        if superposed or given["width"].data is not None:
+            width = given["width"].integer(1 if superposed else compiled.d_model, 2**20)
+            shapes[ROTATION] = (compiled.d_model, width)
+            if superposed:
+                shapes[READOUT] = (width, compiled.d_model)
         weights = read_weights(path / WEIGHTS, shapes, given["sha256"].text(), max_parameters)
-        rotation: Any = weights.pop(ROTATION, None)
+        write, read = (weights.pop(name, None) for name in (ROTATION, READOUT))
         check_wiring(Parameters.of(weights), compiled, neurons)
-        if rotation is not None and np.abs(rotation @ rotation.T - np.eye(len(rotation))).max() > ORTHONORMAL:
-            given["width"].fail("has a rotation that is not orthogonal")
+        turned = None if write is None else _directions(write, read, Parameters.of(weights), given["width"])
         return LearnedModel(
             compiled,
             Parameters.of(weights),
@@ -95,12 +102,26 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Lear
             _verified(given["verified"]),
             given["noise"].number(),
             given["seed"].integer(),
-            rotation,
+            turned,
+            superposed,
         )
     except TracrError as error:
         raise FormatError(
             f"{path} is not a learned model that can be loaded: {error.diagnostic.what}", hint="save the model again"
         ) from None
+
+
+def _directions(write: Any, read: Any, weights: Parameters, place: Reader) -> LabelDirections:
+    """The saved directions, with which every read must be exact."""
+    write = write.astype(np.float64)
+    if read is None:
+        if np.abs(write @ write.T - np.eye(len(write))).max() > ORTHONORMAL:
+            place.fail("has a rotation that is not orthogonal")
+        return LabelDirections(write, write.T)
+    found = LabelDirections(write, read.astype(np.float64))
+    if not read_error(weights, found) <= EXACT_READ:
+        place.fail("has directions that are not read exactly")
+    return found
 
 
 def _neurons(reader: Reader, compiled: CompiledModel) -> dict[str, tuple[int, int]]:
