@@ -1,6 +1,8 @@
 """Changes compiled models a little, again and again, and compares the checker's verdicts with runs on every input.
 
     python benchmarks/mutants.py -o docs/certificate/mutants.json --mutants 100000 --minutes 30
+    python benchmarks/mutants.py -o part3.json --part 3/10 --minutes 30        for several processors
+    python benchmarks/mutants.py -o docs/certificate/mutants.json --merge part*.json
 
 A harmful mutant (wrong on some input) that is accepted would be a hole in the proof; each is listed. The script goes on
 where the file ends, so that a campaign can be run in pieces; a file of another checker is refused. The result for a
@@ -31,7 +33,7 @@ from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
 from tracr.writing import write_file
 
-LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 10
+LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 30
 FILES = sorted(Path(tracr_check.__file__).parent.glob("*.py"))
 CHECKER = hashlib.sha256(b"".join(file.read_bytes() for file in FILES)).hexdigest()
 
@@ -43,17 +45,32 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=100_000, help="how many in all")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
     parser.add_argument("--seed", type=int, default=0, help="draws other random programs and mutants")
+    parser.add_argument("--part", default="0/1", help="only every so manieth model: which, and of how many")
+    parser.add_argument("--merge", nargs="+", type=Path, default=[], help="files of other parts to put into one")
     given = parser.parse_args()
-    known: dict[str, Any] = {"models": {}, "checker": CHECKER}
-    if given.output.exists():
-        known = json.loads(given.output.read_text())
-    if known.get("checker") != CHECKER:
-        raise SystemExit(f"{given.output} has results of another checker: delete it, or name another file")
-    models: dict[str, Any] = known["models"]
+    models: dict[str, Any] = {}
+    for path in (given.output, *given.merge):
+        if path.exists():
+            known = json.loads(path.read_text())
+            if known["checker"] != CHECKER:
+                raise SystemExit(f"{path} has results of another checker: delete it, or name another file")
+            models |= known["models"]
+    if not given.merge:
+        run(models, given)
+    write(given.output, models)
+    total = total_of(models)
+    print(json.dumps(total, indent=1))
+    if total["unsound"]:
+        sys.exit(1)
+
+
+def run(models: dict[str, Any], given: argparse.Namespace) -> None:
+    """Add chunks of mutants, to each model in turn."""
     end = time.monotonic() + 60 * given.minutes
-    cases = dict(subjects(given.seed))
+    part, of = map(int, given.part.split("/"))
+    cases = dict(subjects(given.seed, part, of))
     print(f"{len(cases)} models", flush=True)
-    for number in range(given.mutants // CHUNK):
+    for number in range(given.mutants // of // CHUNK):
         name, turn = [*cases][number % len(cases)], number // len(cases)
         found = models.setdefault(name, {"chunks": 0, "counts": {}, "unsound": []})
         if turn >= found["chunks"]:
@@ -61,15 +78,13 @@ def main() -> None:
             write(given.output, models)
         if time.monotonic() > end:
             break
-    total = total_of(models)
-    print(json.dumps(total, indent=1))
-    if total["unsound"]:
-        sys.exit(1)
 
 
-def subjects(seed: int = 0) -> Iterator[tuple[str, SavedParts]]:
+def subjects(seed: int = 0, part: int = 0, of: int = 1) -> Iterator[tuple[str, SavedParts]]:
     """Models that are small enough to be run on every input, and that the checker accepts."""
-    for name, (program, vocab) in programs(seed).items():
+    for place, (name, (program, vocab)) in enumerate(programs(seed).items()):
+        if place % of != part:
+            continue
         for level, causal in itertools.product((0, 1, 2), (False, True)):
             try:
                 parts = parts_of(tracr.compile(program, vocab, LENGTH, level=level, causal=causal))

@@ -111,7 +111,7 @@ class Head:
         """A query, a key and a value of boxes that contain those of all positions of a kind."""
         w = self.weights
         q, k, v = (
-            stored_vectors(joined(read_state(state, *pair), (), Env(1, {}), np.arange(pair[0].shape[1])), self.a)
+            stored_vectors(joined(read_state(state, *pair), (), Env(1, {}), np.arange(len(pair[1]))), pair[1], self.a)
             for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
         )
         return q, k, v
@@ -120,7 +120,7 @@ class Head:
         """Some components of the values at token positions, by joint values, those of `more` included."""
         names = {name for name, columns in self.varying.items() if columns[used].any()}
         env = joint_values(self.given.program, names.union(more), self.states.tokens.dead, limit)
-        return stored_vectors(joined(self.values, set(env.codes), env, used), self.a), env
+        return stored_vectors(joined(self.values, set(env.codes), env, used), self.weights.b_v[used], self.a), env
 
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
@@ -142,14 +142,14 @@ class Head:
         need(env.rows, "no input reaches this head", self.where)
         return env.different(names)
 
-    def vectors(self, reads: Mapping[Var, Read], env: Env, components: Ints) -> Vectors:
+    def vectors(self, reads: Mapping[Var, Read], bias: Array, env: Env, components: Ints) -> Vectors:
         """Components of queries or keys of classes."""
-        return stored_vectors(joined(reads, set(env.codes), env, components), self.a)
+        return stored_vectors(joined(reads, set(env.codes), env, components), bias[components], self.a)
 
     def all_keys(self, components: Ints) -> Vectors:
         """Some components of the keys of token positions, by classes."""
         names = {name for name, columns in varying(self.keys).items() if columns[components].any()}
-        return self.vectors(self.keys, self.classes(names), components)
+        return self.vectors(self.keys, self.weights.b_k, self.classes(names), components)
 
     @property
     def rank(self) -> int:
@@ -208,7 +208,8 @@ class Head:
         """The vectors of a group's classes, and the mask of the conjuncts in it."""
         need(queries.rows * keys.rows <= CELLS, f"{queries.rows:,} × {keys.rows:,} classes", self.where)
         components = self.components(group)
-        q, k = self.vectors(reads, queries, components), self.vectors(self.keys, keys, components)
+        q = self.vectors(reads, self.weights.b_q, queries, components)
+        k = self.vectors(self.keys, self.weights.b_k, keys, components)
         chosen = np.ones((queries.rows, keys.rows), dtype=bool)
         defined = chosen.copy()
         for place in group.links:
@@ -230,7 +231,7 @@ class Head:
         names = {name for name, columns in varying(reads).items() if columns.any()}
         if pad_size(pad, *names) * len(found) <= PAD_CELLS:
             env = pad_rows(pad, names, PAD_CELLS)
-            keys = self.vectors(reads, env, np.arange(len(components)))
+            keys = self.vectors(reads, b_k, env, np.arange(len(components)))
             found = np.minimum(found, scores(q, keys, ref, self.a, others)[1].max(1))
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
 
 
+@dataclass(frozen=True)
+class Other:
+    """A value of a type that JSON lacks."""
+
+    kind: str
+    text: str
+
+
 def read_value(data: Any, depth: int = 0) -> Any:
     """A value of the program; values of types that JSON lacks are told apart by their text."""
     if isinstance(data, dict):
@@ -58,7 +67,7 @@ def read_value(data: Any, depth: int = 0) -> Any:
             return tuple(read_value(one, depth + 1) for one in content)
         if kind == "int":
             return int(str(content)[:2000], 16)
-        return (f"a {kind}", repr(content))
+        return Other(str(kind), repr(content))
     need(data is None or isinstance(data, str | int | float), "malformed value")
     return data
 

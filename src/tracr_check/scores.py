@@ -58,9 +58,9 @@ class Vectors:
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
 
-def stored_vectors(read: Read, arithmetic: Arithmetic) -> Vectors:
-    """Vectors as they are computed."""
-    off = rounded(read, arithmetic)
+def stored_vectors(read: Read, bias: Array, arithmetic: Arithmetic) -> Vectors:
+    """Vectors as they are computed; `bias` is a term of what is read."""
+    off = rounded(read, arithmetic, bias)
     lo, hi = read.lo - off, read.hi + off
     return Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
 
