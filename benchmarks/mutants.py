@@ -4,10 +4,10 @@
     python benchmarks/mutants.py -o part3.json --part 3/10 --minutes 30        for several processors
     python benchmarks/mutants.py -o docs/certificate/mutants.json --merge part*.json
 
-A harmful mutant (wrong on some input) that is accepted would be a hole in the proof; each is listed. The script goes on
-where the file ends, so that a campaign can be run in pieces; a file of another checker is refused. The result for a
-seed does not depend on the pieces. A file is complete after each chunk of 50 mutants. The exit status is 1 if a harmful
-mutant was accepted.
+Small models of few layers get most of the mutants, so that many can be tried. A harmful mutant (wrong on some input)
+that is accepted would be a hole in the proof; each is listed. The script goes on where the file ends, so that a
+campaign can be run in pieces; a file of another checker is refused. The result for a seed does not depend on the
+pieces. A file is complete after each chunk of mutants. The exit status is 1 if a harmful mutant was accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tracr
 import tracr_check
@@ -33,8 +33,9 @@ from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
 from tracr.writing import write_file
 
-LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 30
+LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 200
 FILES = sorted(Path(tracr_check.__file__).parent.glob("*.py"))
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # for the folders that are checked
 CHECKER = hashlib.sha256(b"".join(file.read_bytes() for file in FILES)).hexdigest()
 
 
@@ -66,54 +67,72 @@ def main() -> None:
 
 def run(models: dict[str, Any], given: argparse.Namespace) -> None:
     """Add chunks of mutants, to each model in turn."""
-    end = time.monotonic() + 60 * given.minutes
+    end, known = time.monotonic() + 60 * given.minutes, dict[str, SavedParts | None]()
     part, of = map(int, given.part.split("/"))
-    cases = dict(subjects(given.seed, part, of))
-    print(f"{len(cases)} models", flush=True)
-    for number in range(given.mutants // of // CHUNK):
-        name, turn = [*cases][number % len(cases)], number // len(cases)
-        found = models.setdefault(name, {"chunks": 0, "counts": {}, "unsound": []})
-        if turn >= found["chunks"]:
-            add_chunk(found, cases[name], f"{name} {turn}{f' seed {given.seed}' if given.seed else ''}")
-            write(given.output, models)
-        if time.monotonic() > end:
-            break
+    cases = list(subjects(given.seed))[part::of]
+    for turn in itertools.count():
+        for case in cases:
+            if case.name not in known:
+                known[case.name] = small_model(case)
+            parts, found = known[case.name], models.get(case.name, {"chunks": 0, "counts": {}, "unsound": []})
+            if parts is not None and turn >= found["chunks"]:
+                models[case.name] = found
+                add_chunk(found, parts, f"{case.name} {turn}{f' seed {given.seed}' if given.seed else ''}")
+                write(given.output, models)
+            if time.monotonic() > end or sum(sum(one["counts"].values()) for one in models.values()) >= given.mutants:
+                return
+        if not models:
+            return
 
 
-def subjects(seed: int = 0, part: int = 0, of: int = 1) -> Iterator[tuple[str, SavedParts]]:
-    """Models that are small enough to be run on every input, and that the checker accepts."""
-    for place, (name, (program, vocab)) in enumerate(programs(seed).items()):
-        if place % of != part:
-            continue
-        for level, causal in itertools.product((0, 1, 2), (False, True)):
-            try:
-                parts = parts_of(tracr.compile(program, vocab, LENGTH, level=level, causal=causal))
-            except tracr.TracrError:
-                continue
-            outputs = {number for _, number in parts.model["program"]["outputs"]}
-            finite = all(s["domain"]["kind"] == "finite" for s in parts.model["program"]["sops"] if s["id"] in outputs)
-            with tempfile.TemporaryDirectory() as folder:
-                if finite and 0 < EveryInput(parts).count <= RUNS and check_parts(parts, Path(folder)).accepted:
-                    yield f"{name} level {level}{' causal' if causal else ''}", parts
+class Subject(NamedTuple):
+    """A program to compile."""
+
+    name: str
+    program: SOp
+    vocab: Sequence[Any]
+    level: int
+    causal: bool
 
 
-def programs(seed: int = 0) -> dict[str, tuple[SOp, Sequence[Any]]]:
-    """The library, and random programs."""
-    found: dict[str, tuple[SOp, Sequence[Any]]] = {}
+def subjects(seed: int = 0) -> Iterator[Subject]:
+    """Random programs, and the library at all levels, causal and not."""
+    for number in range(seed * RANDOM, (seed + 1) * RANDOM):
+        vocab: Sequence[Any] = (("a", "b"), (1, 2), ("a", "b", "c"), (1, 2, 3))[number % 4]
+        program = random_program(number, max_ops=1 + number % 3, vocab=vocab, max_seq_len=LENGTH)
+        yield Subject(f"random {number}", program, vocab, number // 4 % 3, number % 5 == 4)
     for name, example in EXAMPLES.items():
         if len(example.vocab) ** LENGTH <= RUNS:
-            found[name] = example.made_for(example.vocab, LENGTH).program, example.vocab
-    for number in range(seed * RANDOM, (seed + 1) * RANDOM):
-        vocab = ("a", "b", "c") if number % 2 else (1, 2, 3)
-        found[f"random {number}"] = random_program(number, max_ops=5, vocab=vocab, max_seq_len=LENGTH), vocab
-    return found
+            program = example.made_for(example.vocab, LENGTH).program
+            for level, causal in itertools.product((0, 1, 2), (False, True)):
+                text = f"{name} level {level}{' causal' if causal else ''}"
+                yield Subject(text, program, example.vocab, level, causal)
+
+
+def small_model(case: Subject) -> SavedParts | None:
+    """The compiled model, if it has layers, can be run on every input, and is accepted."""
+    try:
+        model = tracr.compile(case.program, case.vocab, LENGTH, level=case.level, causal=case.causal)
+    except tracr.TracrError:
+        return None
+    parts = parts_of(model)
+    outputs = {number for _, number in parts.model["program"]["outputs"]}
+    finite = all(s["domain"]["kind"] == "finite" for s in parts.model["program"]["sops"] if s["id"] in outputs)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        fits = layers_of(parts) and finite and 0 < EveryInput(parts).count <= RUNS
+        return parts if fits and check_parts(parts, Path(folder)).accepted else None
+
+
+def layers_of(parts: SavedParts) -> int:
+    """The number of layers."""
+    return len(parts.hints["layers"])
 
 
 def add_chunk(found: dict[str, Any], parts: SavedParts, key: str) -> None:
     """Add the outcomes of some mutants: how many of each kind were harmful and accepted."""
     counts = Counter(found["counts"])
-    with tempfile.TemporaryDirectory() as folder:
-        for outcome in trials(parts, CHUNK, tuple(key.encode()), Path(folder)):
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        for outcome in trials(parts, max(5, CHUNK // layers_of(parts) ** 2), tuple(key.encode()), Path(folder)):
             harm = "harmful" if outcome.wrong else "harmless"
             counts[f"{outcome.mutant.kind}, {harm}, {'accepted' if outcome.verdict.accepted else 'rejected'}"] += 1
             if outcome.unsound:

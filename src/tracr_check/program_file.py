@@ -95,8 +95,10 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
             need(kind in ("tokens", "indices", "length", "constant", "linear", "width"), f"no operation {kind!r:.40}")
     table = None
     if shape is not None:
-        table = left.pop(f"sops.{entry['id']}").astype(np.int64)
-        need(table.shape == shape, f"the table of {entry['label']} has another shape than its inputs")
+        codes = left.pop(f"sops.{entry['id']}")
+        fits = codes.shape == shape and codes.dtype.kind == "i"
+        need(fits, f"the table of {entry['label']} has another shape or type than its inputs")
+        table = codes.astype(np.int64)
         need(table.size == 0 or -2 <= table.min() <= table.max() < len(values), f"codes of {entry['label']}")
     need(entry["encoding"] in ("categorical", "numerical"), "malformed encoding")
     need(radius is None or entry["encoding"] == "numerical", "an interval is not one-hot")
