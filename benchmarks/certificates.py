@@ -6,9 +6,10 @@
 
 Groups: `library` (every program at its own size, levels 0, 1, 2), `large` (vocabulary and length 30), `long` (length
 100, levels 1 and 2), `thousand` (length 1,000, level 2), `random` (`tracr.random_program`, default controls),
-`composite` and `causal` (other controls), `rotated`, `norms` and `gpt2` (variants of the library). Each check is a
-process of its own, with one thread: its processor time (with that of starting Python and numpy) and its largest memory
-are measured. Rows name the digest of the checker's files.
+`composite` and `causal` (other controls), `rotated`, `norms` and `gpt2` (variants of the library), `bfloat16` and
+`float16` (the library at (8, 16), compiled for the format and checked in its arithmetic). Each check is a process of
+its own, with one thread: its processor time (with that of starting Python and numpy) and its largest memory are
+measured. Rows name the digest of the checker's files.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Job(NamedTuple):
     levels: tuple[int, ...] = LEVELS
     causal: bool = False
     variant: str = ""
+    dtype: str = "float32"
 
 
 def library(variant: str = "") -> Iterator[Job]:
@@ -69,7 +71,7 @@ def library(variant: str = "") -> Iterator[Job]:
         yield Job(name, example.program, example.vocab, example.max_seq_len, variant=variant)
 
 
-def grown(length: int, letters: int, levels: tuple[int, ...]) -> Iterator[Job]:
+def grown(length: int, letters: int, levels: tuple[int, ...], dtype: str = "float32") -> Iterator[Job]:
     """Every example made for a longer length and a larger vocabulary of its kind; its own where that is impossible."""
     for name, example in EXAMPLES.items():
         own = list(example.vocab)
@@ -82,7 +84,7 @@ def grown(length: int, letters: int, levels: tuple[int, ...]) -> Iterator[Job]:
                 made = example.made_for(vocab, length)
             except TracrError:
                 continue
-            yield Job(name, made.program, vocab, length, levels)
+            yield Job(name, made.program, vocab, length, levels, dtype=dtype)
             break
 
 
@@ -102,7 +104,7 @@ def checked(job: Job, level: int, arithmetic: str, padded: bool, patience: int) 
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(patience)
     try:
-        model = tracr.compile(job.program, job.vocab, job.length, level=level, causal=job.causal)
+        model = tracr.compile(job.program, job.vocab, job.length, level=level, causal=job.causal, dtype=job.dtype)
     except TracrError as error:
         return {**row, "not compiled": str(error)[:150]}
     except TimeoutError:
@@ -173,6 +175,8 @@ def jobs_of(group: str, seed: int, count: int) -> Iterator[Job]:
             return grown(100, 4, (1, 2))
         case "rotated" | "norms" | "gpt2":
             return library(group)
+        case "bfloat16" | "float16":
+            return grown(16, 8, LEVELS, group)
         case "thousand":
             return grown(1000, 4, (2,))
         case "random" | "composite" | "causal":
@@ -210,7 +214,8 @@ def main() -> None:
                 if skipped or number % parts != part or (label, job.name, level) in done:
                     continue
                 row = {"group": label, "checker": CHECKER}
-                row |= checked(job, level, given.arithmetic, not given.unpadded, given.patience)
+                arithmetic = given.arithmetic if job.dtype == "float32" else job.dtype
+                row |= checked(job, level, arithmetic, not given.unpadded, given.patience)
                 known.append(row)
                 print(json.dumps(row)[:300], flush=True)
                 if given.rows:
