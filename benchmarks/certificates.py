@@ -140,6 +140,11 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "checker": sorted({row["checker"] for row in rows}),
         "models": len(tried),
         "accepted": sum(row["accepted"] for row in tried),
+        "levels": {
+            str(level): [sum(row["accepted"] for row in mine), len(mine)]
+            for level in LEVELS
+            if (mine := [row for row in tried if row["level"] == level])
+        },
         "seconds, 95 %": round(float(np.quantile(times, 0.95)), 2) if times else 0.0,
         "seconds, most": round(max(times, default=0.0), 2),
         "under 10 seconds": sum(one < SLOW for one in times),

@@ -115,7 +115,8 @@ class Factor:
             tops = (np.where(some, hi, -INF).max(1, initial=-INF) for some in (kept, others, defined))
             parts.append(np.stack([np.where(kept, lo, INF).min(1, initial=INF), *tops]))
         pads = np.full(len(ref), -INF) if pad is None else pad
-        return Bounds(*np.concatenate(parts, axis=1), b_lo, b_hi, pads)
+        kept_lo, kept_hi, other, top = np.concatenate(parts, axis=1)
+        return Bounds(kept_lo, kept_hi, other, top, b_lo, b_hi, pads)
 
 
 def own_mask(factor: Factor, alone: bool) -> Mask:
