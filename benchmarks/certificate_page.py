@@ -74,6 +74,10 @@ def variants(found: Mapping[str, Any]) -> Iterator[str]:
             levels = found[name]["levels"]
             cells = [f"{levels[one][0]} of {levels[one][1]}" if one in levels else "not measured" for one in "012"]
             yield f"| {label} | {' | '.join(cells)} |"
+    if "norms" in found:
+        names = [f"`{name}`" for name, level, _ in found["norms"]["rejected"] if level == 1]
+        yield ""
+        yield f"Rejected with layer norms, at level 1: {', '.join(names) or 'none'}."
 
 
 def mutants(found: Mapping[str, Any]) -> Iterator[str]:
