@@ -3,12 +3,13 @@
 If one head writes into an empty dimension, the number is what the head gives. Otherwise a sum is exact if all its terms
 are points on a grid and few enough. If not: the product with W_O is one sum over the `terms` products of all heads, in
 any order, so that each product passes through at most terms + 3 roundings (its own, the sum's, the bias's, the
-stream's). The error is gamma(terms + 3) of the sizes of all products: `product_error` counts those of a head with
-several terms, here is the size of the others and of the stream.
+stream's); the sum, its sum with the bias and the stream are stored. The error is gamma(terms + 3) of the sizes of all
+products: `product_error` counts those of a head with several terms, here is the size of the others and of the stream.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import Boxes, State, grid_of, natural
 from tracr_check.variables import Array, Var
+from tracr_check.verdict import need
 
 __all__ = ["Added", "added_to", "product_error"]
 
@@ -78,7 +80,7 @@ def _column(
     for one in added:
         terms.setdefault(one.owner, []).append((one.lo, one.hi))
     terms.setdefault(base, []).append((np.array([bias]), np.array([bias])))
-    off = _sum_error([pair for pairs in terms.values() for pair in pairs], count, a)
+    off = _sum_error([pair for pairs in terms.values() for pair in pairs], count, 2 + (bias != 0), a)
     found = {name: _total(pairs, off if name == base else 0.0) for name, pairs in terms.items()}
     if len(found) == 1:  # the dimension is a stored number
         return {name: (lo, hi, natural(lo, hi, a.stored_bits)) for name, (lo, hi) in found.items()}
@@ -90,13 +92,17 @@ def _total(pairs: Sequence[Range], off: float) -> Range:
     return np.asarray(sum(lo for lo, _ in pairs)) - off, np.asarray(sum(hi for _, hi in pairs)) + off
 
 
-def _sum_error(terms: Sequence[Range], count: int, a: Arithmetic) -> float:
-    """How far the computed sum of some terms, and of the `count` products in them, can be off."""
+def _sum_error(terms: Sequence[Range], count: int, stores: int, a: Arithmetic) -> float:
+    """How far the computed sum of some terms, and of the `count` products in them, can be off.
+
+    No partial sum may overflow, not even one that other terms cancel.
+    """
     size = sum(float(np.maximum(np.abs(lo), np.abs(hi)).max()) for lo, hi in terms)
+    need(size < a.largest, "numbers too large")
     if all((lo == hi).all() for lo, hi in terms):
         grid = min(float(grid_of(lo).min()) for lo, _ in terms)
         if size <= 2.0 ** min(a.stored_bits, 52) * grid and grid >= a.stored_tiny:
             return 0.0
     roundings = count + len(terms) + 3
-    stored = (2 + a.stored_unit) * a.stored_unit * size + 3 * a.stored_tiny if a.narrow else 0.0
+    stored = math.expm1(stores * a.stored_unit) * size + (stores + 1) * a.stored_tiny if a.narrow else 0.0
     return float(a.gamma(roundings) * size + stored + roundings * (2.0**-50 * size + a.tiny))

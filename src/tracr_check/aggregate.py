@@ -212,7 +212,8 @@ def _copy_errors(reading: Reading, selection: Selection, sizes: Array, one: bool
     """The error of copying: one key has all the weight, or several keys with equal values share it."""
     if one:
         return np.array([reading.alone(float(size), a) for size in sizes])
-    return reading.shared(selection, a) * sizes + reading.flushed(selection, a)
+    relative = reading.shared(selection, a)  # may be infinite
+    return np.array([relative * float(size) if size else 0.0 for size in sizes]) + reading.flushed(selection, a)
 
 
 def copied(

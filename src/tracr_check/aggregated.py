@@ -14,7 +14,7 @@ Truth = NDArray[np.bool_]
 
 def moved_codes(source: SOp, target: SOp) -> Codes:
     """The code in the target of each value of the source, alone."""
-    none_of = [target.index.get(value, ERROR) for value in source.values]
+    none_of = [target.index.get(repr(value), ERROR) for value in source.values]
     snapped = snap(target, np.where(np.isfinite(source.numbers), source.numbers, 0.0))
     return np.where(np.isfinite(source.numbers), snapped, none_of).astype(np.int64)
 
@@ -41,4 +41,4 @@ def default_code(target: SOp) -> int:
     default = target.op["default"]
     if isinstance(default, int | float):
         return int(snap(target, np.array([float(default)]))[0])
-    return int(target.index.get(default, ERROR))
+    return int(target.index.get(repr(default), ERROR))

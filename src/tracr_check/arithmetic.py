@@ -5,8 +5,8 @@ The theorem holds for every execution that conforms to the named arithmetic. An 
 - **dot**: a dot product (with its bias) is the value of some tree of additions over its products; any order, fused
   multiply-adds or not, products with a zero left out or not; every product and addition has a relative error of at
   most u = 2^-sum_bits, and is exact if the exact result is a number of sum_bits bits;
-- **store**: the result of a dot product, of an addition to the stream, of relu and of softmax is rounded to
-  `stored_bits` bits (relative error at most 2^-stored_bits; exact if it fits);
+- **store**: the result of a dot product, of adding a bias to it (at once or later), of an addition to the stream, of
+  relu and of softmax is rounded to `stored_bits` bits (relative error at most 2^-stored_bits; exact if it fits);
 - **softmax**: the largest score is subtracted from all scores; exp of a number x has a relative error of at most
   (`exp_error` + |x|) u; exp(0) = 1; below -`apart` it is 0, or where the arithmetic leaks at most twice its value;
   the quotient has a relative error of at most 3 u;

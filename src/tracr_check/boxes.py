@@ -245,13 +245,13 @@ def joined(reads: Mapping[Var, Read], names: Iterable[Var], env: Env, columns: N
     return Read(*(np.broadcast_to(part, shape) for part in widened))
 
 
-def rounded(read: Read, arithmetic: Arithmetic, added: bool = False) -> Array:
-    """How far a computed sum can be from the exact one.
+def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, added: bool = False) -> Array:
+    """How far a computed sum, of which `bias` is a term, can be from the exact one.
 
     Nothing, if all products are multiples of a grid that is not tiny and no partial sum needs more than sum_bits bits.
     Otherwise, in any order, each product passes through at most `count` roundings: gamma(count) times the sizes, and
     what may be flushed. Storing rounds once more, unless the result fits. `added`: the sum is then added to the stream,
-    one of its terms: one rounding more, and two results are stored.
+    one of its terms: one rounding more, and two results are stored. The sum before the bias may be stored, too.
     """
     a, size, count = arithmetic, read.size, read.count + added
     need(size.max(initial=0.0) < a.largest, "numbers too large")
@@ -261,5 +261,6 @@ def rounded(read: Read, arithmetic: Arithmetic, added: bool = False) -> Array:
     if a.narrow:
         fits = exact & (reach <= 2.0**a.stored_bits * read.grid) & (read.grid >= a.stored_tiny)
         result = np.maximum(np.abs(read.lo), np.abs(read.hi)) + added * (1 + a.stored_unit) * size
-        off = off + np.where(fits, 0.0, a.stored_unit * (result + 3 * off) + 3 * a.stored_tiny)
+        before = (1 + a.stored_unit) * (result + np.abs(bias) + off) * (np.asarray(bias) != 0)
+        off = off + np.where(fits, 0.0, a.stored_unit * (result + 3 * off + before) + 6 * a.stored_tiny)
     return np.where(read.count == 0, 0.0, off)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.aggregated import aggregated, moved_codes
-from tracr_check.joint import joint_values
+from tracr_check.joint import LIMIT, joint_values
 from tracr_check.program import Program
 from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Var, Way, snap
 from tracr_check.verdict import Rejected
@@ -231,7 +231,7 @@ class Facts:
         if not all(key in self.shapes for key in keys):
             return False
         own = tuple(sorted(queries))
-        env = self.joint((*own, *self.place))
+        env = self.joint((*own, *self.place), LIMIT)
         if env is None:
             return False
         width = SOp(-1, "width", {"kind": "width", "selector": selector}, tuple(range(self.program.longest + 1)))

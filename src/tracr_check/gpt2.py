@@ -14,6 +14,7 @@ BOS and PAD.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,11 @@ def prove_checkpoint(
     program.outputs = tuple(one for one in program.outputs if one[0] == chosen)
     need(len(program.outputs) == 1, "the program has no output of the name in tracr.json")
     tokens = [read_value(token) for token in model["options"]["vocab"]]
-    vocab = parse_json(content[TOKENIZER], TOKENIZER)["model"]["vocab"]
+    tokenizer = parse_json(content[TOKENIZER], TOKENIZER)
+    vocab = tokenizer["model"]["vocab"]
     need(config["vocab_size"] == len(vocab), "another number of words than in the configuration")
     words = word_ids(vocab, tokens, program.sops[program.outputs[0][1]])
+    _check_tokenizer(tokenizer, len(tokens))
     tensors = parse_tensors(content[TENSORS], TENSORS)
     named, bias = _network(tensors, config, program)
     epsilon = float(config["layer_norm_epsilon"])
@@ -149,6 +152,32 @@ def _check_norms(tensors: Mapping[str, NDArray[Any]], layers: int, epsilon: floa
         need(name == "transformer.ln_f" or not bias.any(), f"{name} has a bias")
     named = {name for name in tensors if ".ln_" in name}
     need(len(named) == 2 * len(norms) + 2, "there are layer norms that no rule covers")
+
+
+def _check_tokenizer(tokenizer: Any, bos: int) -> None:
+    """Beside its words, the tokenizer splits at spaces and adds BOS; each id is decoded to its word, after a space."""
+    names = {number: word for word, number in tokenizer["model"]["vocab"].items()}
+    flags = {"single_word": True, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    first, whole = {"SpecialToken": {"id": names[bos], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    space = {"type": "Replace", "pattern": {"Regex": f"^(?!{re.escape(names[bos])}$)"}, "content": " "}
+    expected = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": number, "content": names[number], **flags} for number in (bos, bos + 1)],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [first, whole],
+            "pair": [first, whole, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {names[bos]: {"id": names[bos], "ids": [bos], "tokens": [names[bos]]}},
+        },
+        "decoder": {"type": "Sequence", "decoders": [space, {"type": "Fuse"}]},
+        "model": {"type": "WordLevel", "vocab": tokenizer["model"]["vocab"], "unk_token": ""},
+    }
+    other = [key for key in {**tokenizer, **expected} if tokenizer.get(key) != expected.get(key)]
+    need(not other, f"there are no rules for {other[:1]} of tokenizer.json")
 
 
 def word_ids(vocab: Any, tokens: Sequence[Any], output: SOp) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from tracr_check.joint import LIMIT, joint_values
 from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
-from tracr_check.scores import ALONE, Beside, Vectors, beside, pad_scores, scores, stored_vectors
+from tracr_check.scores import ALONE, Beside, Vectors, beside, hulls, pad_scores, scores, stored_vectors
 from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
@@ -31,8 +31,10 @@ from tracr_check.verdict import need
 __all__ = ["Attention", "Head", "HeadWeights", "Queries", "States", "through"]
 
 Ints = NDArray[np.int64]
+Reads = tuple[dict[Var, Read], dict[Var, Read], dict[Var, Read]]
 CELLS, PAD_CELLS = 60_000_000, 4_000_000
 CLASSES = 2_000
+FEW_CELLS = 2_000_000  # pairs of classes that are not merged
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +89,14 @@ class Head:
         self.number, self.where = number, f"head {number}"
         self.a = given.arithmetic
         w, tokens, bos, pad = weights, states.tokens, states.bos, states.pad
-        self.queries, self.keys, self.values = (
-            read_state(tokens, *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
-        )
+        self.queries, self.keys, self.values = reads = self.reads(tokens)
         self.varying = varying(self.values)
-        self.bos_query, self.bos_key, self.bos_value = self.any_rows(bos)
-        own = [self.any_rows(tokens), (self.bos_query, self.bos_key, self.bos_value)]
+        self.bos_query, self.bos_key, self.bos_value = self.any_rows(self.reads(bos))
+        own = [self.any_rows(reads), (self.bos_query, self.bos_key, self.bos_value)]
         self.pad_key: Vectors | None = None
         self.pad_value: Vectors | None = None
         if pad is not None:
-            own.append(self.any_rows(pad))
+            own.append(self.any_rows(self.reads(pad)))
             _, self.pad_key, self.pad_value = own[-1]
         q_most, k_most = (np.max([kind[place].size[0] for kind in own], axis=0) for place in (0, 1))
         need(q_most @ k_most < self.a.largest, "scores may be too large", self.where)
@@ -107,12 +107,17 @@ class Head:
 
     # Reading
 
-    def any_rows(self, state: State) -> tuple[Vectors, Vectors, Vectors]:
-        """A query, a key and a value of boxes that contain those of all positions of a kind."""
+    def reads(self, state: State) -> Reads:
+        """What queries, keys and values read at a kind of position."""
         w = self.weights
+        return read_state(state, w.w_q, w.b_q), read_state(state, w.w_k, w.b_k), read_state(state, w.w_v, w.b_v)
+
+    def any_rows(self, reads: Reads) -> tuple[Vectors, Vectors, Vectors]:
+        """A query, a key and a value of boxes that contain those of all positions of a kind."""
+        biases = self.weights.b_q, self.weights.b_k, self.weights.b_v
         q, k, v = (
-            stored_vectors(joined(read_state(state, *pair), (), Env(1, {}), np.arange(pair[0].shape[1])), self.a)
-            for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
+            stored_vectors(joined(read, (), Env(1, {}), np.arange(len(bias))), bias, self.a)
+            for read, bias in zip(reads, biases, strict=True)
         )
         return q, k, v
 
@@ -120,7 +125,7 @@ class Head:
         """Some components of the values at token positions, by joint values, those of `more` included."""
         names = {name for name, columns in self.varying.items() if columns[used].any()}
         env = joint_values(self.given.program, names.union(more), self.states.tokens.dead, limit)
-        return stored_vectors(joined(self.values, set(env.codes), env, used), self.a), env
+        return stored_vectors(joined(self.values, set(env.codes), env, used), self.weights.b_v[used], self.a), env
 
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
@@ -142,14 +147,14 @@ class Head:
         need(env.rows, "no input reaches this head", self.where)
         return env.different(names)
 
-    def vectors(self, reads: Mapping[Var, Read], env: Env, components: Ints) -> Vectors:
+    def vectors(self, reads: Mapping[Var, Read], bias: Array, env: Env, components: Ints) -> Vectors:
         """Components of queries or keys of classes."""
-        return stored_vectors(joined(reads, set(env.codes), env, components), self.a)
+        return stored_vectors(joined(reads, set(env.codes), env, components), bias[components], self.a)
 
     def all_keys(self, components: Ints) -> Vectors:
         """Some components of the keys of token positions, by classes."""
         names = {name for name, columns in varying(self.keys).items() if columns[components].any()}
-        return self.vectors(self.keys, self.classes(names), components)
+        return self.vectors(self.keys, self.weights.b_k, self.classes(names), components)
 
     @property
     def rank(self) -> int:
@@ -177,7 +182,7 @@ class Head:
             return queries.classes(group.queries), self.classes(group.keys)
 
         groups = fitting(program, links, classes)
-        factors = [self.factor(group, queries.reads, *classes(group), conjuncts) for group in groups]
+        factors = [self.factor(group, queries.reads, *classes(group), conjuncts, selector == "own") for group in groups]
         if selector == "own":
             factors = [replace(one, mask=own_mask(one, alone=len(groups) == 1)) for one in factors]
         few = [one.merged() for one in factors]
@@ -204,17 +209,28 @@ class Head:
         queries: Env,
         keys: Env,
         conjuncts: Sequence[int],
+        own: bool,
     ) -> Factor:
-        """The vectors of a group's classes, and the mask of the conjuncts in it."""
+        """The vectors of a group's classes, and the mask of the conjuncts in it.
+
+        If there are many, and the mask is not made of the vectors themselves, classes that the conjuncts do not tell
+        apart and whose vectors are nearly equal are one class, with the hulls of their boxes.
+        """
+        program, components = self.given.program, self.components(group)
+        mine = [conjuncts[place - self.rank] for place in group.links if place >= self.rank]
+        q = self.vectors(reads, self.weights.b_q, queries, components)
+        k = self.vectors(self.keys, self.weights.b_k, keys, components)
+        if not own and queries.rows * keys.rows > FEW_CELLS:
+            sides = [program.sides(one) for one in mine]
+            first, q = hulls(q, [program.codes(name, queries) for side, _ in sides for name in side])
+            second, k = hulls(k, [program.codes(name, keys) for _, side in sides for name in side])
+            queries, keys = queries.at(first), keys.at(second)
         need(queries.rows * keys.rows <= CELLS, f"{queries.rows:,} × {keys.rows:,} classes", self.where)
-        components = self.components(group)
-        q, k = self.vectors(reads, queries, components), self.vectors(self.keys, keys, components)
         chosen = np.ones((queries.rows, keys.rows), dtype=bool)
         defined = chosen.copy()
-        for place in group.links:
-            if place >= self.rank:
-                one, fine = self.given.program.selected(conjuncts[place - self.rank], queries, keys)
-                chosen, defined = chosen & one, defined & fine
+        for conjunct in mine:
+            one, fine = program.selected(conjunct, queries, keys)
+            chosen, defined = chosen & one, defined & fine
         return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
 
     def pad_bound(self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE) -> Array | None:
@@ -230,7 +246,7 @@ class Head:
         names = {name for name, columns in varying(reads).items() if columns.any()}
         if pad_size(pad, *names) * len(found) <= PAD_CELLS:
             env = pad_rows(pad, names, PAD_CELLS)
-            keys = self.vectors(reads, env, np.arange(len(components)))
+            keys = self.vectors(reads, b_k, env, np.arange(len(components)))
             found = np.minimum(found, scores(q, keys, ref, self.a, others)[1].max(1))
         return found
 

@@ -205,7 +205,7 @@ class _Step:
             rows = slice(start, start + step)
             part, places = env.at(rows), codes[rows]
             pre = joined(self.reads, set(env.codes), part, neurons)
-            off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic))
+            off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic, self.neurons.b_in[neurons]))
             for place, column in enumerate(columns):
                 lo, hi = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)
                 np.minimum.at(low[:, place], places, lo)
@@ -239,7 +239,7 @@ class _Step:
         simple = simple & (held[5] == 0)
         low, high, up, down = low + held[0] + bias, high + held[1] + bias, up + held[2], down + held[3]
         total = Read(low, high, up, down, count + held[5], np.minimum(grid, held[4]))
-        off_sum = np.where(simple, 0.0, rounded(total, a, added=True))
+        off_sum = np.where(simple, 0.0, rounded(total, a, bias, added=True))
         own = (count + held[5] + 3) * 2.0**-50 * (up + down)
         exact = (low == high) & (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
         slack = wobble + off_sum + np.where(exact | simple, 0.0, own)

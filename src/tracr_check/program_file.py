@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
 
 
+@dataclass(frozen=True)
+class Other:
+    """A value of a type that JSON lacks."""
+
+    kind: str
+    text: str
+
+
 def read_value(data: Any, depth: int = 0) -> Any:
     """A value of the program; values of types that JSON lacks are told apart by their text."""
     if isinstance(data, dict):
@@ -58,7 +67,7 @@ def read_value(data: Any, depth: int = 0) -> Any:
             return tuple(read_value(one, depth + 1) for one in content)
         if kind == "int":
             return int(str(content)[:2000], 16)
-        return (f"a {kind}", repr(content))
+        return Other(str(kind), repr(content))
     need(data is None or isinstance(data, str | int | float), "malformed value")
     return data
 
@@ -86,8 +95,10 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
             need(kind in ("tokens", "indices", "length", "constant", "linear", "width"), f"no operation {kind!r:.40}")
     table = None
     if shape is not None:
-        table = left.pop(f"sops.{entry['id']}").astype(np.int64)
-        need(table.shape == shape, f"the table of {entry['label']} has another shape than its inputs")
+        codes = left.pop(f"sops.{entry['id']}")
+        fits = codes.shape == shape and codes.dtype.kind == "i"
+        need(fits, f"the table of {entry['label']} has another shape or type than its inputs")
+        table = codes.astype(np.int64)
         need(table.size == 0 or -2 <= table.min() <= table.max() < len(values), f"codes of {entry['label']}")
     need(entry["encoding"] in ("categorical", "numerical"), "malformed encoding")
     need(radius is None or entry["encoding"] == "numerical", "an interval is not one-hot")

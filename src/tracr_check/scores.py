@@ -20,7 +20,7 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Read, State, grid_of, rounded
 from tracr_check.variables import Array
 
-__all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "pad_scores", "scores", "stored_vectors"]
+__all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "hulls", "pad_scores", "scores", "stored_vectors"]
 
 Truth = NDArray[np.bool_]
 ROWS = 500  # of PAD, at a time
@@ -58,11 +58,26 @@ class Vectors:
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
 
-def stored_vectors(read: Read, arithmetic: Arithmetic) -> Vectors:
-    """Vectors as they are computed."""
-    off = rounded(read, arithmetic)
+def stored_vectors(read: Read, bias: Array, arithmetic: Arithmetic) -> Vectors:
+    """Vectors as they are computed; `bias` is a term of what is read."""
+    off = rounded(read, arithmetic, bias)
     lo, hi = read.lo - off, read.hi + off
     return Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
+
+
+def hulls(vectors: Vectors, codes: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], Vectors]:
+    """Rows with the same codes and nearly the same boxes as one row: the first of each, and the hulls of their boxes.
+
+    Whatever is proved of the hull holds for each of them. Nearly: within a few times the largest error of a component.
+    """
+    step = 4 * vectors.radius.max(0, initial=0.0)
+    near = np.where(step > 0, np.rint(vectors.middle / np.where(step > 0, step, 1.0)), vectors.middle)
+    parts = [near, *(one[:, None].astype(np.float64) for one in codes)]
+    _, first, kind = np.unique(np.hstack(parts), axis=0, return_index=True, return_inverse=True)
+    lo, hi = np.full((len(first), near.shape[1]), INF), np.full((len(first), near.shape[1]), -INF)
+    np.minimum.at(lo, kind.reshape(-1), vectors.lo)
+    np.maximum.at(hi, kind.reshape(-1), vectors.hi)
+    return first, Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
 
 
 def distances(radius: Array, keys: Array, ref: Array) -> Array:

@@ -36,6 +36,7 @@ __all__ = ["Factor", "Mask", "Selection", "own_mask", "proved_selection", "refer
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
+CELLS = 1_000_000  # scores that are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,18 +105,18 @@ class Factor:
 
     def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
         """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
-        lo, hi = scores(self.q, self.k, ref, a, by_keys)
         b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
-        kept, others = self.mask.chosen & self.mask.defined, ~self.mask.chosen & self.mask.defined
-        return Bounds(
-            np.where(kept, lo, INF).min(1, initial=INF),
-            np.where(kept, hi, -INF).max(1, initial=-INF),
-            np.where(others, hi, -INF).max(1, initial=-INF),
-            np.where(self.mask.defined, hi, -INF).max(1, initial=-INF),
-            b_lo,
-            b_hi,
-            np.full(len(lo), -INF) if pad is None else pad,
-        )
+        step, parts = max(1, CELLS // max(1, len(self.k.lo))), []
+        for start in range(0, len(ref), step):
+            rows = np.arange(start, min(start + step, len(ref)))
+            lo, hi = scores(self.q.at(rows), self.k, ref[rows], a, by_keys)
+            chosen, defined = self.mask.chosen[rows], self.mask.defined[rows]
+            kept, others = chosen & defined, ~chosen & defined
+            tops = (np.where(some, hi, -INF).max(1, initial=-INF) for some in (kept, others, defined))
+            parts.append(np.stack([np.where(kept, lo, INF).min(1, initial=INF), *tops]))
+        pads = np.full(len(ref), -INF) if pad is None else pad
+        kept_lo, kept_hi, other, top = np.concatenate(parts, axis=1)
+        return Bounds(kept_lo, kept_hi, other, top, b_lo, b_hi, pads)
 
 
 def own_mask(factor: Factor, alone: bool) -> Mask:

@@ -234,7 +234,7 @@ class Turned(Follower):
         rows = len(state.tables[name].lo) if name else 1
         env = Env(rows, {name: np.arange(rows)} if name else {})
         pre = joined(read_state(state, neurons.w_in, neurons.b_in), set(env.codes), env, np.arange(len(neurons.b_in)))
-        high = np.maximum(pre.hi + rounded(pre, self.a), 0.0)
+        high = np.maximum(pre.hi + rounded(pre, self.a, neurons.b_in), 0.0)
         for row in range(rows):
             yield _Held(0 * high[row], high[row], pre.grid[row])
 

@@ -129,20 +129,20 @@ def network(weights: Any, ids: NDArray[Any], causal: bool = False) -> NDArray[np
 def stored_network(
     weights: Any, ids: NDArray[Any], stored: Callable[[NDArray[Any]], NDArray[np.float32]]
 ) -> NDArray[np.float64]:
-    """Logits with every stored number rounded to a format, and sums in float32."""
+    """Logits with every stored number rounded to a format, and sums in float32; a bias is added to a stored sum."""
     w = {name: stored(array) for name, array in weights.items()}
     x = stored(w["embed.W_E"][ids] + w["pos_embed.W_pos"][: ids.shape[1]])
     for layer in range(len({name.split(".")[1] for name in w if name.startswith("blocks.")})):
         a, m = (f"blocks.{layer}.{part}." for part in ("attn", "mlp"))
         out = np.zeros_like(x)
         for h in range(len(w[a + "W_Q"])):
-            q, k, v = (stored(x @ w[f"{a}W_{one}"][h] + w[f"{a}b_{one}"][h]) for one in "QKV")
+            q, k, v = (stored(stored(x @ w[f"{a}W_{one}"][h]) + w[f"{a}b_{one}"][h]) for one in "QKV")
             scores = stored(q @ k.transpose(0, 2, 1))
             e = np.exp(scores - scores.max(-1, keepdims=True))
             out += stored(stored(e / e.sum(-1, keepdims=True)) @ v) @ w[a + "W_O"][h]
-        x = stored(x + stored(out + w[a + "b_O"]))
-        hidden = stored(np.maximum(x @ w[m + "W_in"] + w[m + "b_in"], 0))
-        x = stored(x + stored(hidden @ w[m + "W_out"] + w[m + "b_out"]))
+        x = stored(x + stored(stored(out) + w[a + "b_O"]))
+        hidden = np.maximum(stored(stored(x @ w[m + "W_in"]) + w[m + "b_in"]), 0)
+        x = stored(x + stored(stored(hidden @ w[m + "W_out"]) + w[m + "b_out"]))
     return np.asarray(x @ w["unembed.W_U"], np.float64)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.certificate.check_cases import Parsed
 from tracr_check.verdict import Rejected
 
-__all__ = ["ALTERED", "Altered", "flushed", "pad_overflows"]
+__all__ = ["ALTERED", "Altered", "flushed", "overflows_before_the_stream", "pad_overflows", "stored_before_its_bias"]
 
 Weights = dict[str, NDArray[Any]]
 HUGE = 1e20
@@ -30,11 +30,11 @@ class Altered:
         """The number of tokens."""
         return len(self.weights["embed.W_E"]) - 2
 
-    def reason(self, arithmetic: str = "float32") -> str:
+    def reason(self, arithmetic: str = "float32", padded: bool = True) -> str:
         """Why the checker rejects it; empty if it accepts it."""
         kept, self.parsed.hints = self.parsed.hints, self.hints
         try:
-            return self.parsed.reason(self.weights, arithmetic)
+            return self.parsed.reason(self.weights, arithmetic, padded)
         except (Rejected, ArithmeticError, LookupError, ValueError) as error:  # `check_folder` rejects them too
             return str(error)
         finally:
@@ -168,6 +168,23 @@ def flushed(model: Altered) -> None:
     model.disturb(x)
     tokens = next(one["id"] for one in model.parsed.model["program"]["sops"] if one["op"]["kind"] == "tokens")
     model.hints["layers"][0]["mlp"][str(x)] = tokens
+
+
+def stored_before_its_bias(model: Altered) -> None:
+    """A neuron 256 + 1 - 256: stored in bfloat16 before the bias is added, the sum is 256. So x is not cleared."""
+    one, x = model.dimension(1.0), model.dimension(1.0)
+    model.neuron({one: 256.0, x: 1.0}, -256.0, {x: -1.0})
+    model.disturb(x, 64.0)
+
+
+def overflows_before_the_stream(model: Altered) -> None:
+    """BOS: a head writes 67,000, more than float16 has, into a dimension that holds -10,000. Nothing reads it."""
+    value, dim = model.dimension(0.0, bos=33_504.0), model.dimension(0.0, bos=-10_000.0)
+    model.component(0)
+    model.weights["blocks.0.attn.W_V"][0, value, -1] = 1.0
+    model.weights["blocks.0.attn.W_O"][0, -1, dim] = 2.0
+    owners = model.hints["layers"][0]["heads"][0]
+    owners[str(dim)] = next(iter(owners.values()))
 
 
 ALTERED: dict[str, Callable[[Altered], None]] = {

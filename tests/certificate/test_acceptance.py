@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,10 @@ def test_the_violations_on_a_gpu_are_the_documented_ones() -> None:
     of_jax = {one.partition(",")[0] for one in violating if "jax" in one}
     assert of_jax == {"jax float32", "jax float16", "jax bfloat16"}
     assert "jax float32, precision highest" not in violating
+
+
+def test_the_page_has_the_measured_numbers() -> None:
+    """`python benchmarks/certificate_page.py` would change nothing."""
+    written = runpy.run_path(str(DOCS.parent / "benchmarks" / "certificate_page.py"))["written"]
+    page = (DOCS / "certificate.md").read_text(encoding="utf-8")
+    assert written(page) == page

@@ -16,7 +16,10 @@ import pytest
 
 import tracr_check
 from tests.certificate.check_cases import example, write
+from tracr_check.aggregated import moved_codes
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
+from tracr_check.program_file import read_value
+from tracr_check.variables import SOp
 from tracr_check.verdict import Rejected
 
 
@@ -206,3 +209,12 @@ def test_old_hints_are_refused_with_what_to_do(tmp_path: Path) -> None:
     assert verdict.reason == (
         "the certificate has version 1, and this checker reads version 2: certify the model again"
     )
+
+
+def test_values_that_look_alike_are_told_apart() -> None:
+    """Values of types that JSON lacks are no tuples, and (1,), (1.0,) and (True,) are three values: each is copied as
+    itself."""
+    given: list[Any] = [{"tuple": ["a set", "[1]"]}, {"set": [1]}, {"tuple": [1]}, {"tuple": [1.0]}, {"tuple": [True]}]
+    values = tuple(map(read_value, given))
+    source, target = (SOp(0, "x", {"kind": "tokens"}, order) for order in (values, values[::-1]))
+    assert moved_codes(source, target).tolist() == [4, 3, 2, 1, 0]

@@ -16,7 +16,7 @@ from tracr_check import groups, head, parts
 from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.boxes import INF
 from tracr_check.patterns import patterns
-from tracr_check.scores import Vectors, beside, scores
+from tracr_check.scores import Vectors, beside, hulls, scores
 from tracr_check.selection import Bounds
 
 FLOAT32 = ARITHMETICS["float32"]
@@ -179,3 +179,42 @@ def test_linked_variables_are_in_one_group() -> None:
     ]
     found = groups.grouped(program, links)
     assert sorted(sorted(one.links) for one in found) in ([[0, 2, 3], [1]], [[0, 2], [1, 3]])
+
+
+@pytest.mark.parametrize("name", ["reverse", *slow(["shift_by", "hist2"])])
+def test_no_harmful_mutant_is_accepted_with_merged_classes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes with nearly equal vectors are one class, however few there are; the model itself is accepted."""
+    monkeypatch.setattr(head, "FEW_CELLS", 0)
+    model = example(name, 2, 3)
+    parsed, every = Parsed(model), Exhaustive(model)
+    assert parsed.reason() == ""
+    rng = np.random.default_rng(2)
+    harmful = 0
+    for _ in range(16):
+        changed = mutant(parsed.weights, rng)
+        if every.wrong(changed):
+            harmful += 1
+            assert parsed.reason(changed)
+    assert harmful
+
+
+def test_hulls_contain_the_boxes_of_their_rows() -> None:
+    """Each row lies in the hull of the first row like it; rows with other codes, or far away, stay apart."""
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 3, 400)
+    middle, radius = codes[:, None] + rng.normal(0, 1e-3, (400, 2)), rng.uniform(0, 1e-2, (400, 2))
+    middle[:, 1] *= 50
+    first, found = hulls(Vectors(middle - radius, middle + radius, 0 * middle), [codes])
+    assert len(first) < 100
+    for row in range(400):
+        inside = (found.lo <= middle[row] - radius[row]) & (found.hi >= middle[row] + radius[row])
+        assert (inside.all(1) & (codes[first] == codes[row])).any()
+    assert (found.hi - found.lo).max() < 0.1
+    points = Vectors(middle, middle, 0 * middle)
+    assert len(hulls(points, [codes])[0]) == len(np.unique(middle, axis=0))
+
+
+@pytest.mark.slow
+def test_long_reversals_are_accepted() -> None:
+    """The queries depend on position and length, 20,100 joint values, but their vectors on the difference only."""
+    assert Parsed(example("reverse", 2, 200)).reason() == ""

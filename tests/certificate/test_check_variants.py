@@ -249,6 +249,24 @@ def test_exchanged_words_are_rejected(checkpoint: Path, tmp_path: Path) -> None:
         assert not check_folder(tmp_path).accepted
 
 
+def test_a_tokenizer_that_decodes_ids_to_other_words_is_rejected(checkpoint: Path, tmp_path: Path) -> None:
+    """Words that are added over others, replaced when decoded, or changed before they are looked up."""
+    assert altered(checkpoint, tmp_path, lambda tensors, config: None).accepted
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    vocab = content["model"]["vocab"]
+    over = {**content["added_tokens"][0], "id": vocab["1"], "content": "2"}
+    swap = {"type": "Replace", "pattern": {"String": "1"}, "content": "2"}
+    for key, changed in (
+        ("added_tokens", [*content["added_tokens"], over]),
+        ("decoder", {"type": "Sequence", "decoders": [swap, *content["decoder"]["decoders"]]}),
+        ("normalizer", {"type": "Lowercase"}),
+        ("more", {}),
+    ):
+        path.write_text(json.dumps({**content, key: changed}), encoding="utf-8")
+        assert key in check_folder(tmp_path).reason
+
+
 def test_extra_and_missing_tensors_are_rejected(checkpoint: Path, tmp_path: Path) -> None:
     """A tensor that no rule covers, and one that is not there."""
     extra = altered(checkpoint, tmp_path, lambda tensors, _: tensors.update({"more.weight": np.ones(2, np.float32)}))

@@ -10,9 +10,17 @@ from numpy.typing import NDArray
 
 import tracr
 from tests.certificate.check_cases import Exhaustive, Parsed, example, stored_network
-from tests.certificate.hostile_models import ALTERED, Altered, flushed, pad_overflows
+from tests.certificate.hostile_models import (
+    ALTERED,
+    Altered,
+    flushed,
+    overflows_before_the_stream,
+    pad_overflows,
+    stored_before_its_bias,
+)
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr_check import ARITHMETICS
 
 SUMMED = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("before")
 
@@ -50,6 +58,35 @@ def test_numbers_that_may_be_flushed_are_rejected() -> None:
     kept, lost = (stored_network(altered.weights, ids, stored) for stored in (in_float16, in_flushed_float16))
     assert model.outputs[0].codes(kept[:, 1:]).tolist() != model.outputs[0].codes(lost[:, 1:]).tolist()
     assert altered.reason("float16")
+
+
+def test_sums_stored_before_their_bias_are_rejected() -> None:
+    """Right in float32; wrong in bfloat16 where the product is stored before the bias is added, as torch does."""
+    model = tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="bfloat16")
+    altered = Altered(Parsed(model))
+    assert altered.reason("bfloat16") == ""
+    stored_before_its_bias(altered)
+    assert not Exhaustive(model).wrong(altered.weights)
+    assert altered.reason() == ""
+    logits = stored_network(altered.weights, model.encode("cbb"), in_bfloat16)
+    assert model.outputs[0].codes(logits[:, 1:]).tolist() == [[0, 0, 0]]
+    assert "largest logit" in altered.reason("bfloat16")
+
+
+def test_a_sum_that_overflows_before_the_stream_is_added_is_rejected() -> None:
+    """Right in float32. In float16 the sum is infinite, and 0 times infinity reaches the tokens."""
+    model = tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="float16")
+    altered = Altered(Parsed(model))
+    assert altered.reason("float16", padded=False) == ""
+    overflows_before_the_stream(altered)
+    assert altered.reason(padded=False) == ""
+    with np.errstate(all="ignore"):
+        assert np.isnan(stored_network(altered.weights, model.encode("cba"), in_float16)).all()
+    assert "too large" in altered.reason("float16", padded=False)
+
+
+def in_bfloat16(array: NDArray[Any]) -> NDArray[np.float32]:
+    return ARITHMETICS["bfloat16"].cast(array).astype(np.float32)
 
 
 def in_float16(array: NDArray[Any]) -> NDArray[np.float32]:

@@ -78,6 +78,7 @@ class Meaning:
             "lookup": lambda i: self._cell(number, [found[op["inner"]][i]]),
             "pair_lookup": lambda i: self._cell(number, [found[op["fst"]][i], found[op["snd"]][i]]),
             "linear": partial(self._linear, number, op, found),
+            "sum_lookup": partial(self._sum_lookup, number, op, found),
             "width": lambda i: self._snapped(number, Fraction(len(self._chosen(op["selector"], i, tokens, found)))),
             "aggregation": lambda i: self._aggregated(
                 number, op, [found[op["value"]][j] for j in self._chosen(op["selector"], i, tokens, found)]
@@ -107,6 +108,18 @@ class Meaning:
                 raise Undefined
             total += Fraction(factor) * x
         return self._snapped(number, total)
+
+    def _sum_lookup(self, number: int, op: Mapping[str, Any], found: dict[int, Column], i: int) -> int:
+        """The cell of the point that a weighted sum is."""
+        terms = [(number_of(self._value(term, found[term][i])), Fraction(factor)) for term, factor in op["terms"]]
+        if any(x is None for x, _ in terms):
+            raise Undefined
+        total = sum((factor * x for x, factor in terms if x is not None), Fraction(0))
+        points = [Fraction(read_value(point)) for point in op["points"]["values"]]
+        near = [(abs(point - total), code) for code, point in enumerate(points) if _near(total, point)]
+        if not near:
+            raise Undefined
+        return self._cell(number, [min(near)[1]])
 
     def _snapped(self, number: int, x: Fraction) -> Any:
         """The code of the listed value that a number is, or the number itself for an interval that it lies in."""
