@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-from compression_data import DATA, GOLDEN, MIDDLE, PLACE, chosen, interval, rows_of
+from compression_data import DATA, GOLDEN, MIDDLE, PLACE, Row, chosen, interval, rows_of
+from compression_tables import arms_of
 
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
@@ -191,6 +193,43 @@ def cost() -> Figure:
     return figure
 
 
+def panels(groups: dict[str, list[tuple[str, list[Row]]]], title: str) -> Figure:
+    """Loss, accuracy, cosine and causal effect of arms: a line of panels per group, every run a dot, medians black."""
+    figure, lines = _figure(11, 0.6 + sum(0.5 + 0.24 * len(arms) for arms in groups.values()), len(groups), 4)
+    rng = np.random.default_rng(0)
+    for line, (group, arms) in zip(lines, groups.items(), strict=True):
+        names = {"loss": "loss", "accuracy": "accuracy", "cosine": "mean cosine", "effect": "causal effect"}
+        for axes, (value, head) in zip(line, names.items(), strict=True):
+            for place, (_, rows) in enumerate(arms):
+                heights = -place + rng.uniform(-0.25, 0.25, size=len(rows))
+                found = [max(row[value], 1e-9) if value == "loss" else row[value] for row in rows]
+                axes.scatter(found, heights, s=4, color=COLOURS[place % 7], alpha=0.4, linewidths=0)
+                axes.plot([np.median(found)] * 2, [-place - 0.35, -place + 0.35], color="black", linewidth=1.2)
+            shown = [name if axes is line[0] else "" for name, _ in arms]
+            axes.set_yticks([-place for place in range(len(arms))], shown, fontsize=7)
+            axes.tick_params(axis="x", labelsize=7)
+            axes.set_xscale("log" if value == "loss" else "linear")
+            axes.set_title(f"{group}: {head}" if axes is line[0] else head, fontsize=8)
+            if value == "effect":
+                axes.set_xlim(-0.5, 2)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def by_arms(study: str) -> Figure:
+    """The runs of a study whose arms the pages compare, at each d of both programs."""
+    groups = {}
+    for program in ("frac_prevs", "sort_unique"):
+        for dim in sorted({row["dim"] for row in chosen(study, program=program)}):
+            groups[f"{program}, d = {dim}"] = arms_of(study, program, dim)
+    titles = {
+        "settings": "Gap, start and decay",
+        "variants": "Other weights of the loss: output, sub-layers (the loss shown is without weights)",
+        "sharing": "Other projections, and trained weights",
+    }
+    return panels(groups, f"{titles[study]} (dots: runs; lines: medians)")
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "frac_prevs-dims": lambda: dims("frac_prevs"),
     "sort_unique-dims": lambda: dims("sort_unique"),
@@ -200,6 +239,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "optimiser": optimiser,
     "shared-information": shared,
     "cost": cost,
+    **{name: partial(by_arms, name) for name in ("settings", "variants", "sharing")},
 }
 
 
