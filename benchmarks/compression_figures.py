@@ -125,12 +125,13 @@ def optimiser() -> Figure:
                 noise = rng.uniform(-0.25, 0.25, size=len(some))
                 axes.scatter(place + noise, [row["least"] for row in some], s=6, color=colour, alpha=0.5, linewidths=0)
                 axes.plot([place - 0.3, place + 0.3], [np.median([row["least"] for row in some])] * 2, color="black")
-            axes.set_title(f"{program}, gap {gap:g}", fontsize=9)
+            there = chosen("faithful", program=program, gap=gap)
+            axes.set_title(f"{program}, gap {gap:g}" + ("" if there else ": not run"), fontsize=9)
             axes.set_ylim(-0.4, 1.05)
             labels = [f"{start.replace('1.0', '1')}, {rate:g}, {decay:g}" for start, rate, decay in arms]
             axes.set_xticks(range(len(arms)), labels, rotation=90, fontsize=7)
         line[0].set_ylabel("least cosine", fontsize=8)
-    figure.suptitle("Where AdamW ends: start, learning rate, decay (dots: 32 seeds; lines: medians)", fontsize=10)
+    figure.suptitle("Where AdamW ends: start, learning rate, decay (dots: seeds; lines: medians)", fontsize=10)
     return figure
 
 
@@ -223,7 +224,6 @@ def by_arms(study: str) -> Figure:
         for dim in sorted({row["dim"] for row in chosen(study, program=program)}):
             groups[f"{program}, d = {dim}"] = arms_of(study, program, dim)
     titles = {
-        "settings": "Gap, start and decay",
         "variants": "Other weights of the loss: output, sub-layers (the loss shown is without weights)",
         "sharing": "Other projections, and trained weights",
     }
@@ -239,7 +239,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "optimiser": optimiser,
     "shared-information": shared,
     "cost": cost,
-    **{name: partial(by_arms, name) for name in ("settings", "variants", "sharing")},
+    **{name: partial(by_arms, name) for name in ("variants", "sharing")},
 }
 
 
