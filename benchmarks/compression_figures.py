@@ -183,11 +183,12 @@ def cost() -> Figure:
     for axes, (value, title) in zip(
         panels[0], {"loss": "loss", "accuracy": "accuracy", "least": "least cosine of sub-layers"}.items(), strict=True
     ):
-        for program in programs:
+        for number, program in enumerate(programs):
             rows = chosen("cost", program=program)
             ratios = sorted({row["ratio"] for row in rows})
             middle = [np.median([row[value] for row in rows if row["ratio"] == ratio]) for ratio in ratios]
-            axes.plot(ratios, middle, lw=0.9, alpha=0.7, marker="o", ms=2, label=program)
+            style = "-" if number < 10 else "--"  # colours repeat after ten
+            axes.plot(ratios, middle, style, lw=0.9, alpha=0.7, marker="o", ms=2, label=program)
         axes.set(xlabel="D/d", title=title, yscale="log" if value == "loss" else "linear")
     figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=7, frameon=False)
     figure.suptitle(f"{len(programs)} programs, one line each: medians over seeds", fontsize=10)
