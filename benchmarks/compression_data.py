@@ -2,7 +2,8 @@
 
     python benchmarks/compression_data.py OUT     put the measured runs of OUT into docs/compression/data
 
-OUT is the folder of `benchmarks/compression_studies.py`. Needs numpy and pyarrow, and jax for sort_unique.
+OUT is the folder of `benchmarks/compression_studies.py`. Runs that are there already stay, unless OUT has the same run.
+Needs numpy and pyarrow, and jax for sort_unique.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ import numpy as np
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PLACE = DOCS / "compression"
 DATA = PLACE / "data"
+OF_PART = ("program", "gap", "sharing", "train_weights", "steps", "width")
+OF_RUN = ("dim", "seed", "rerun", "rate", "decay", "output_weight", "layer_weight")
+RUN = (*OF_PART[:4], *OF_RUN, "start")
 STUDIES = ("paper", "settings", "faithful", "variants", "sharing", "cost")
 MIDDLE = {"frac_prevs": "is_x", "sort_unique": "target_pos", "has_prev": "selector_width"}
 """The variable between input and output of the programs whose causal effect is told."""
@@ -45,24 +49,28 @@ def collect(out: Path) -> None:
         rows = []
         for path in sorted(out.glob(f"{study}-*.json")):
             part = json.loads(path.read_text())
-            about = {name: part[name] for name in ("program", "gap", "sharing", "train_weights", "steps", "width")}
+            about = {name: part[name] for name in OF_PART}
             more = _looked_at(path.with_suffix(".npz"), part)
             rows += [
                 _flat(about, run, keep_curve=study == "paper") | one
                 for run, one in zip(part["runs"], more, strict=True)
             ]
         if rows:
+            new = {_key(row) for row in rows}
+            rows = [row for row in _stored(study) if _key(row) not in new] + rows
             names = dict.fromkeys(name for row in rows for name in row)
             table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows])
             pyarrow.parquet.write_table(table, DATA / f"{study}.parquet", compression="zstd", compression_level=19)
             print(f"{study}: {len(rows)} runs")
-    best = {program: _best(out / f"paper-{program}.npz", dim) for program, dim in SHOWN.items()}
-    (DATA / "shown.json").write_text(json.dumps(best) + "\n")
+    if all((out / f"paper-{program}.npz").exists() for program in SHOWN):
+        best = {program: _best(out / f"paper-{program}.npz", dim) for program, dim in SHOWN.items()}
+        (DATA / "shown.json").write_text(json.dumps(best) + "\n")
     for name in ("sweep", "digits", "lossless", "kick"):
         if (out / f"{name}.json").exists():
             (DATA / f"{name}.json").write_text((out / f"{name}.json").read_text())
     fast = [json.loads(path.read_text()) for path in sorted((out / "fast").glob("fast-*.json"))]
-    (DATA / "fast.json").write_text(json.dumps(fast) + "\n")
+    if fast:
+        (DATA / "fast.json").write_text(json.dumps(fast) + "\n")
     for name, places in {"shared": ["shared"], "shared_rare": ["rare"], "shared_dims": DIMS}.items():
         found = [
             json.loads(path.read_text()) for place in places for path in sorted((out / place).glob("shared-*.json"))
@@ -71,14 +79,29 @@ def collect(out: Path) -> None:
             (DATA / f"{name}.json").write_text(json.dumps(sorted(found, key=lambda one: one["decay"])) + "\n")
 
 
+def _key(row: Row) -> tuple[Any, ...]:
+    """What tells the runs of a study apart."""
+    return tuple(row[name] for name in RUN)
+
+
+def _stored(study: str) -> list[Row]:
+    """The rows of a study that were collected before."""
+    import pyarrow.parquet
+
+    path = DATA / f"{study}.parquet"
+    return pyarrow.parquet.read_table(path).to_pylist() if path.exists() else []
+
+
 def _looked_at(path: Path, part: Row) -> list[Row]:
     """What the pages tell of single programs. frac_prevs: the products of the directions of `tokens:x` and `is_x`, and
     the number of coordinates in which their signs differ. sort_unique: what `target_pos` says."""
+    if part["program"] not in ("frac_prevs", "sort_unique"):
+        return [{}] * len(part["runs"])
     with np.load(path) as arrays:
         W = arrays["W"].astype(float)
     if part["program"] == "sort_unique" and part["sharing"] == "one" and not part["train_weights"]:
         return target_pos(W, part["gap"])
-    if part["program"] != "frac_prevs":
+    if part["program"] == "sort_unique":
         return [{}] * len(W)
     x, y = (W[:, 0, part["labels"].index(label)] for label in ("tokens:x", "is_x"))
     products = {"xx": (x * x).sum(axis=1), "xy": (x * y).sum(axis=1), "yy": (y * y).sum(axis=1)}
@@ -127,9 +150,7 @@ def _best(path: Path, dim: int) -> Row:
 
 def _flat(about: Row, run: Row, keep_curve: bool) -> Row:
     """A row of numbers, strings and lists."""
-    row = about | {
-        name: run[name] for name in ("dim", "seed", "rerun", "rate", "decay", "output_weight", "layer_weight")
-    }
+    row = about | {name: run[name] for name in OF_RUN}
     row["start"] = "1/√D" if run["start"] is None else str(run["start"])
     row |= {name: float(run[name]) for name in ("output_loss", "layer_loss", "accuracy", "cosine")}
     row["half_loss"] = float(sum(run["half"]))
@@ -144,12 +165,7 @@ def _flat(about: Row, run: Row, keep_curve: bool) -> Row:
 @cache
 def rows_of(study: str) -> tuple[Row, ...]:
     """The runs of a study, with what is computed from their numbers."""
-    import pyarrow.parquet
-
-    path = DATA / f"{study}.parquet"
-    if not path.exists():
-        return ()
-    return tuple(_more(row) for row in pyarrow.parquet.read_table(path).to_pylist())
+    return tuple(_more(row) for row in _stored(study))
 
 
 def _more(row: Row) -> Row:

@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-from compression_data import DATA, GOLDEN, MIDDLE, PLACE, chosen, interval, rows_of
+from compression_data import DATA, GOLDEN, MIDDLE, PLACE, Row, chosen, interval, rows_of
+from compression_tables import arms_of
 
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
@@ -123,12 +125,13 @@ def optimiser() -> Figure:
                 noise = rng.uniform(-0.25, 0.25, size=len(some))
                 axes.scatter(place + noise, [row["least"] for row in some], s=6, color=colour, alpha=0.5, linewidths=0)
                 axes.plot([place - 0.3, place + 0.3], [np.median([row["least"] for row in some])] * 2, color="black")
-            axes.set_title(f"{program}, gap {gap:g}", fontsize=9)
+            there = chosen("faithful", program=program, gap=gap)
+            axes.set_title(f"{program}, gap {gap:g}" + ("" if there else ": not run"), fontsize=9)
             axes.set_ylim(-0.4, 1.05)
             labels = [f"{start.replace('1.0', '1')}, {rate:g}, {decay:g}" for start, rate, decay in arms]
             axes.set_xticks(range(len(arms)), labels, rotation=90, fontsize=7)
         line[0].set_ylabel("least cosine", fontsize=8)
-    figure.suptitle("Where AdamW ends: start, learning rate, decay (dots: 32 seeds; lines: medians)", fontsize=10)
+    figure.suptitle("Where AdamW ends: start, learning rate, decay (dots: seeds; lines: medians)", fontsize=10)
     return figure
 
 
@@ -180,15 +183,52 @@ def cost() -> Figure:
     for axes, (value, title) in zip(
         panels[0], {"loss": "loss", "accuracy": "accuracy", "least": "least cosine of sub-layers"}.items(), strict=True
     ):
-        for program in programs:
+        for number, program in enumerate(programs):
             rows = chosen("cost", program=program)
             ratios = sorted({row["ratio"] for row in rows})
             middle = [np.median([row[value] for row in rows if row["ratio"] == ratio]) for ratio in ratios]
-            axes.plot(ratios, middle, lw=0.9, alpha=0.7, marker="o", ms=2, label=program)
+            style = "-" if number < 10 else "--"  # colours repeat after ten
+            axes.plot(ratios, middle, style, lw=0.9, alpha=0.7, marker="o", ms=2, label=program)
         axes.set(xlabel="D/d", title=title, yscale="log" if value == "loss" else "linear")
     figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=7, frameon=False)
     figure.suptitle(f"{len(programs)} programs, one line each: medians over seeds", fontsize=10)
     return figure
+
+
+def panels(groups: dict[str, list[tuple[str, list[Row]]]], title: str) -> Figure:
+    """Loss, accuracy, cosine and causal effect of arms: a line of panels per group, every run a dot, medians black."""
+    figure, lines = _figure(11, 0.6 + sum(0.5 + 0.24 * len(arms) for arms in groups.values()), len(groups), 4)
+    rng = np.random.default_rng(0)
+    for line, (group, arms) in zip(lines, groups.items(), strict=True):
+        names = {"loss": "loss", "accuracy": "accuracy", "cosine": "mean cosine", "effect": "causal effect"}
+        for axes, (value, head) in zip(line, names.items(), strict=True):
+            for place, (_, rows) in enumerate(arms):
+                heights = -place + rng.uniform(-0.25, 0.25, size=len(rows))
+                found = [max(row[value], 1e-9) if value == "loss" else row[value] for row in rows]
+                axes.scatter(found, heights, s=4, color=COLOURS[place % 7], alpha=0.4, linewidths=0)
+                axes.plot([np.median(found)] * 2, [-place - 0.35, -place + 0.35], color="black", linewidth=1.2)
+            shown = [name if axes is line[0] else "" for name, _ in arms]
+            axes.set_yticks([-place for place in range(len(arms))], shown, fontsize=7)
+            axes.tick_params(axis="x", labelsize=7)
+            axes.set_xscale("log" if value == "loss" else "linear")
+            axes.set_title(f"{group}: {head}" if axes is line[0] else head, fontsize=8)
+            if value == "effect":
+                axes.set_xlim(-0.5, 2)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def by_arms(study: str) -> Figure:
+    """The runs of a study whose arms the pages compare, at each d of both programs."""
+    groups = {}
+    for program in ("frac_prevs", "sort_unique"):
+        for dim in sorted({row["dim"] for row in chosen(study, program=program)}):
+            groups[f"{program}, d = {dim}"] = arms_of(study, program, dim)
+    titles = {
+        "variants": "Other weights of the loss: output, sub-layers (the loss shown is without weights)",
+        "sharing": "Other projections, and trained weights",
+    }
+    return panels(groups, f"{titles[study]} (dots: runs; lines: medians)")
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {
@@ -200,6 +240,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "optimiser": optimiser,
     "shared-information": shared,
     "cost": cost,
+    **{name: partial(by_arms, name) for name in ("variants", "sharing")},
 }
 
 

@@ -13,7 +13,8 @@
 
 Training writes OUT/PART.npz for each part of a study: matrices, training curves, and the losses at half time and at the
 end. Measuring, on any machine, writes OUT/PART.json: losses, accuracy, cosines and causal slopes in float64.
-A part that is there is not repeated, so a stopped study can be started again. `--steps`, `--seeds` and `--programs`
+A part that is there is not repeated, so a stopped study can be started again (after its claims, OUT/*.training and
+OUT/*.claim, are removed); several processes can work on one study. `--steps`, `--seeds` and `--programs`
 make a study smaller. Needs numpy, jax and optax. `benchmarks/compression_data.py` collects the runs.
 """
 
@@ -125,6 +126,7 @@ class Training:
         self.batched = len(self.task) > self.recipe.batch
         self.of_rerun = jax.vmap(jax.value_and_grad(self._loss), (0, 0, None))
         self.advance = jax.jit(self._advance, static_argnums=3)
+        self.evaluate = jax.jit(self._losses)
 
     def _of_runs(self, name: str) -> Any:
         values = [getattr(run, name) for run in self.runs]
@@ -185,7 +187,7 @@ class Training:
         (params, state, total), _ = jax.lax.scan(step, carry, (start + jnp.arange(size), batches))
         return params, state, total / size
 
-    def losses(self, params: Any) -> Any:
+    def _losses(self, params: Any) -> Any:
         """The unweighted losses of each run on all inputs [run, 2]: of the output, and of the sub-layers together."""
         flat = jax.tree.map(lambda array: array.reshape(-1, *array.shape[2:]), params)
 
@@ -193,7 +195,7 @@ class Training:
             found = self.objective.losses(params)
             return jnp.stack([found.output, found.layers.sum()])
 
-        return np.asarray(jax.lax.map(one, flat, batch_size=TOGETHER))
+        return jax.lax.map(one, flat, batch_size=TOGETHER)
 
     def arrays(self) -> dict[str, Any]:
         """Train; the matrices, curve [point, run], and losses at half time and at the end."""
@@ -204,7 +206,7 @@ class Training:
             params, state, loss = self.advance(params, state, start, min(size, steps - start))
             curve.append(loss)
             if half is None and 2 * (start + size) >= steps:
-                half = self.losses(params)
+                half = np.asarray(self.evaluate(params))
         flat = jax.tree.map(lambda array: np.asarray(array).reshape(-1, *array.shape[2:]), params)
         parts = {
             f"{place} {name}": array
@@ -215,7 +217,7 @@ class Training:
             "W": flat["W"],
             "curve": np.array([np.asarray(loss).reshape(-1) for loss in curve]),
             "half": half,
-            "end": self.losses(params),
+            "end": np.asarray(self.evaluate(params)),
             **parts,
         }
 
@@ -326,8 +328,10 @@ def train(given: argparse.Namespace) -> None:
     """Train the parts of a study that are not there."""
     make, seeds, steps = STUDY[given.study]
     for part in make(given.seeds or seeds, given.steps or steps, given.programs):
+        if given.rates:
+            part = replace(part, runs=tuple(run for run in part.runs if run.rate in given.rates))
         path = given.out / f"{part.name}.npz"
-        if path.exists():
+        if path.exists() or not _claimed(path.with_suffix(".training")):
             continue
         begin = time.perf_counter()
         try:
@@ -347,8 +351,18 @@ def train(given: argparse.Namespace) -> None:
         with aside.open("wb") as file:
             np.savez_compressed(file, about=json.dumps(about), **found)
         aside.rename(path)
+        path.with_suffix(".training").unlink()
         rate = len(part.runs) * part.steps / seconds
         print(f"{part.name}: {len(part.runs)} runs, {seconds:.0f} s, {rate:,.0f} run-steps/s", flush=True)
+
+
+def _claimed(claim: Path) -> bool:
+    """Whether this process may do a piece of work: no other one has claimed it before."""
+    try:
+        claim.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 # Measuring
@@ -363,7 +377,7 @@ def measured(path: Path) -> dict[str, Any]:
     runs = about.pop("runs")
     model, inputs = prepared(about["program"], about["gap"])
     rows = [
-        {**run, **row, "half": half.tolist(), "curve": curve.tolist()}
+        {**run, **row, "half": half.tolist(), "curve": [float(f"{loss:.3g}") for loss in curve]}
         for run, row, half, curve in zip(
             runs, _rows(model, inputs, about["sharing"], found), found["half"], found["curve"].T, strict=True
         )
@@ -408,11 +422,7 @@ def measure(given: argparse.Namespace) -> None:
     while True:
         for path in sorted(given.out.glob("*.npz"), key=lambda path: path.stat().st_mtime):
             target, claim = path.with_suffix(".json"), path.with_suffix(".claim")
-            if target.exists():
-                continue
-            try:
-                claim.touch(exist_ok=False)  # several processes can measure
-            except FileExistsError:
+            if target.exists() or not _claimed(claim):
                 continue
             try:
                 result = measured(path)
@@ -435,19 +445,23 @@ def fast(given: argparse.Namespace) -> None:
     for seed, dim in itertools.product(range(given.seeds or 8), (8, 6, 7, 4, 5)):
         path = given.out / f"fast-sort_unique-{dim}-{seed}.json"
         claim = path.with_suffix(".claim")
-        if path.exists() or claim.exists():
+        if path.exists() or not _claimed(claim):
             continue
-        claim.touch()
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         small = tracr.compress(model, dim, "fast", seed, inputs=inputs)
+        busy = time.process_time() - busy
         report = small.report(inputs)
         found = {
             "dim": dim,
             "seed": seed,
             "loss": small.training.loss,
             "output_loss": small.training.output_loss,
+            "starts": list(small.training.starts),
+            "accuracy": report.accuracy,
+            "cosines": report.cosine,
             "slopes": {swap.variable: swap.slope for swap in report.swaps},
             "seconds": round(time.perf_counter() - begin, 1),
+            "processor_seconds": round(busy, 1),
             "device": str(jax.devices()[0]),
         }
         path.write_text(json.dumps(found) + "\n")
@@ -493,6 +507,7 @@ def main() -> None:
         command.add_argument("--steps", type=int)
         command.add_argument("--seed", type=int, default=0, help="other starts and batches for all runs")
         command.add_argument("--programs", nargs="*", default=[])
+        command.add_argument("--rates", nargs="*", type=float, default=[], help="only runs with these learning rates")
         command.add_argument("--watch", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)

@@ -94,13 +94,28 @@ ARMS: tuple[tuple[str, Row], ...] = (
 RECIPE: Row = {"start": "1/√D", "decay": 0.1, "gap": 256.0}
 
 
+def arms_of(study: str, program: str, dim: int) -> list[tuple[str, list[Row]]]:
+    """The runs of each arm of `settings`, `variants` or `sharing`; `sharing` is compared with one W of `variants`."""
+    of = partial(chosen, study, program=program, dim=dim)
+    if study == "settings":
+        return [(name, of(**(RECIPE | change))) for name, change in ARMS]
+    if study == "variants":
+        pairs = sorted({(row["output_weight"], row["layer_weight"]) for row in rows_of(study)}, reverse=True)
+        return [(f"{out:g}, {layer:g}", of(output_weight=out, layer_weight=layer)) for out, layer in pairs]
+    return [
+        ("one W", chosen("variants", program=program, dim=dim, output_weight=1.0, layer_weight=1.0)),
+        ("one W per layer", of(sharing="layer")),
+        ("one to read, one to write", of(sharing="read-write")),
+        ("one W, weights trained", of(train_weights=True)),
+    ]
+
+
 def settings(program: str) -> str:
     """One setting changed at a time."""
     lines = []
     rows = chosen("settings", program=program)
     for dim in sorted({row["dim"] for row in rows}):
-        for name, change in ARMS:
-            some = chosen("settings", program=program, dim=dim, **(RECIPE | change))
+        for name, some in arms_of("settings", program, dim):
             if some:
                 lines.append(
                     [
@@ -210,9 +225,8 @@ def variants(program: str) -> str:
     rows = chosen("variants", program=program)
     lines = []
     for dim in sorted({row["dim"] for row in rows}):
-        for weights in sorted({(row["output_weight"], row["layer_weight"]) for row in rows}, reverse=True):
-            some = chosen("variants", program=program, dim=dim, output_weight=weights[0], layer_weight=weights[1])
-            lines.append([dim, f"{weights[0]:g}", f"{weights[1]:g}", *_measures(some)])
+        for name, some in arms_of("variants", program, dim):
+            lines.append([dim, *name.split(", "), *_measures(some)])
     head = [
         "d",
         "weight of the output",
@@ -241,13 +255,7 @@ def sharing(program: str) -> str:
     lines = []
     rows = chosen("sharing", program=program)
     for dim in sorted({row["dim"] for row in rows}):
-        arms = [
-            ("one W", chosen("variants", program=program, dim=dim, output_weight=1.0, layer_weight=1.0)),
-            ("one W per layer", chosen("sharing", program=program, dim=dim, sharing="layer")),
-            ("one to read, one to write", chosen("sharing", program=program, dim=dim, sharing="read-write")),
-            ("one W, weights trained", chosen("sharing", program=program, dim=dim, train_weights=True)),
-        ]
-        lines += [[dim, name, *_measures(some)] for name, some in arms if some]
+        lines += [[dim, name, *_measures(some)] for name, some in arms_of("sharing", program, dim) if some]
     head = [
         "d",
         "projection",
