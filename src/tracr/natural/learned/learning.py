@@ -149,19 +149,19 @@ def _width(model: CompiledModel, rotated: bool, superposed: bool, width: Any) ->
     """The width that was asked for; refuse one that is too small for orthogonal directions."""
     if width is None:
         return None
-    width, least = arguments.whole("width", width, 1), model.d_model
+    wanted, least = arguments.whole("width", width, 1), model.d_model
     if not rotated and not superposed:
         raise TracrError(
             "a width is for a rotated or superposed stream", hint="pass rotated=True or superposed=True too"
         )
-    if width < least and not superposed:
-        overlap = np.sqrt((least - width) / (width * (least - 1)))
+    if wanted < least and not superposed:
+        overlap = np.sqrt((least - wanted) / (wanted * (least - 1)))
         raise TracrError(
-            f"{least} directions cannot be orthogonal in {width} dimensions: two of them overlap by at least "
+            f"{least} directions cannot be orthogonal in {wanted} dimensions: two of them overlap by at least "
             f"{overlap:.2f}",
             hint=f"use width={least} or more, or superposed=True, which allows overlaps that no part reads",
         )
-    return width
+    return wanted
 
 
 def _narrowed(model: CompiledModel, part: PartCodes, found: FittedPart) -> FittedPart:
