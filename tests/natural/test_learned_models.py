@@ -154,6 +154,7 @@ def test_edges_hold_in_superposition(name: str, extra: int) -> None:
     np.testing.assert_allclose(learned.logits(ids), plain.logits(ids), atol=2e-3, rtol=1e-3)
     cosines = learned.directions @ learned.directions.T
     assert np.abs(cosines - np.diag(np.diag(cosines))).max() > 0.05  # they overlap
+    assert learned.turned is not None
     assert read_error(learned.weights, learned.turned) <= EXACT_READ
 
 

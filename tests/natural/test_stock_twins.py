@@ -50,7 +50,8 @@ def job_of(twin: TwinModel, folder: Path) -> dict[str, Any]:
 
 def test_answers_are_the_twins_own(tmp_path: Path) -> None:
     """Causal and bidirectional, padded and not; the example of the card runs, with the mask it shows."""
-    twins = {folder.name: tracr.load(folder) for folder in FOLDERS}
+    twins = {folder.name: loaded for folder in FOLDERS if isinstance(loaded := tracr.load(folder), TwinModel)}
+    assert len(twins) == len(FOLDERS)
     assert {twin.teacher.options.causal for twin in twins.values()} == {True, False}
     jobs = {name: job_of(twin, tmp_path / name) for name, twin in twins.items()}
     for name, found in zip(jobs, on_the_bare_machine(list(jobs.values()), tmp_path), strict=True):
