@@ -26,10 +26,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tracr
 from tracr import natural, zoo
 from tracr.natural.cases import case_of
 from tracr.natural.saving import load
@@ -81,7 +84,7 @@ OTHERS = [
     "rotate_left",
 ]
 
-STEPS, LONGER = 20_000, {"hist2": 28_000, "induction": 22_000, "hist_bos": 22_000, "sort_composite": 22_000}
+STEPS, LONGER = 20_000, {"hist2": 24_000, "induction": 22_000, "hist_bos": 22_000}
 KEPT = Path(__file__).parents[1] / "docs" / "natural" / "results.json"
 
 
@@ -97,6 +100,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="how many programs train at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
     parser.add_argument("--each-seconds", type=float, help="train a program no longer than this")
+    parser.add_argument("--until", type=float, help="train no longer than this moment, in seconds since 1970")
     parser.add_argument("--score", action="store_true", help="only patch the edges of saved twins without a score")
     parser.add_argument("--fold", action="store_true", help=f"only put the rows into {KEPT.name} of the page")
     parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
@@ -124,7 +128,9 @@ def train_all(given: argparse.Namespace) -> None:
     began = time.time()
 
     def one(name: str) -> None:
-        if finished(row_file(given.out, name)) or time.time() - began > given.seconds:
+        if finished(row_file(given.out, name), given.seeds) or time.time() - began > given.seconds:
+            return
+        if given.until is not None and time.time() > given.until:
             return
         if given.jobs == 1:
             write(row_file(given.out, name), train(name, given))
@@ -134,6 +140,7 @@ def train_all(given: argparse.Namespace) -> None:
                 "steps": given.steps,
                 "batch": given.batch,
                 "each-seconds": given.each_seconds,
+                "until": given.until,
             }
             settings = [f"--{option}={value}" for option, value in options.items() if value is not None]
             subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", name, *settings], check=False)
@@ -158,10 +165,10 @@ def folded(rows: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[s
     return sorted([*kept, *new], key=lambda row: (names.index(row["program"]), row["seed"]))
 
 
-def finished(file: Path) -> bool:
-    """Whether the rows of a program are there, and its training was not stopped by a limit of time."""
+def finished(file: Path, seeds: int) -> bool:
+    """Whether all rows of a program are there, and its training was not stopped by a limit of time."""
     rows = json.loads(file.read_text()) if file.exists() else []
-    return bool(rows) and all(row["admitted"] or row["steps"] >= row["most_steps"] for row in rows)
+    return len(rows) >= seeds and all(row["admitted"] or row["steps"] >= row["most_steps"] for row in rows)
 
 
 def row_file(out: Path, name: str) -> Path:
@@ -183,12 +190,15 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     model, steps = case_of(name).load(), given.steps or LONGER.get(name, STEPS)
     began = time.time()
 
+    rows = partial(rows_of, name, model, given, steps, jax.devices()[0].device_kind)
+
     def show(progress: natural.Progress) -> None:
         worst = " ".join(f"{one:.3f}" for one in progress.worst)
         print(f"{name} {progress.done:6d} {time.time() - began:5.0f} s  worst {worst}  {progress.admitted}", flush=True)
         for twin in progress.twins:
             if not (folder := given.out / f"{name}-{twin.seed}").exists():
                 twin.save(folder)
+        write(row_file(given.out, name), so_far(rows(progress.twins, time.time() - began), progress, name, steps))
 
     made = natural.twins(
         model,
@@ -196,13 +206,31 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         steps=steps,
         batch=given.batch,
         checkpoint=given.out / f"{name}.training",
-        seconds=given.each_seconds,
+        seconds=limit(given),
         progress=show,
     )
     for twin in made:
         twin.save(given.out / f"{name}-{twin.seed}")
         print(twin, f"{time.time() - began:.0f} s", flush=True)
-    seconds, device = round(time.time() - began, 1), jax.devices()[0].device_kind
+    return rows(made, time.time() - began)
+
+
+def limit(given: argparse.Namespace) -> float | None:
+    """The seconds that a program may train, if they are limited."""
+    left = [given.each_seconds, None if given.until is None else max(1.0, given.until - time.time())]
+    return min((one for one in left if one is not None), default=None)
+
+
+def rows_of(
+    name: str,
+    model: tracr.CompiledModel,
+    given: argparse.Namespace,
+    steps: int,
+    device: str,
+    made: Sequence[natural.TwinModel],
+    seconds: float,
+) -> list[dict[str, Any]]:
+    """A row for each twin."""
     return [
         {
             "program": name,
@@ -216,7 +244,7 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
             "steps": twin.steps,
             "most_steps": steps,
             "batch": given.batch,
-            "seconds": seconds,
+            "seconds": round(seconds, 1),
             "accuracy": twin.admission.accuracy.share,
             "missed": [str(site) for site in twin.admission.missed[:10]],
             "missed_sites": len(twin.admission.missed),
@@ -224,6 +252,16 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         }
         for twin in made
     ]
+
+
+def so_far(rows: list[dict[str, Any]], progress: natural.Progress, name: str, steps: int) -> list[dict[str, Any]]:
+    """The rows of the admitted twins, and short ones of the others, in case that training is killed."""
+    others = [
+        {"program": name, "seed": seed, "admitted": False, "steps": progress.done, "most_steps": steps, "worst": worst}
+        for seed, worst in enumerate(progress.worst)
+        if seed not in progress.admitted
+    ]
+    return sorted([*rows, *others], key=lambda row: row["seed"])
 
 
 def scored(out: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
