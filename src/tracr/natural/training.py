@@ -165,8 +165,11 @@ class Trainer:
         return replace(after, done=state.done + size), np.asarray(losses)
 
     def weighed(self, state: State, missed: Array) -> State:
-        """The state with shares set by the error rate of each seed at each site, [seed, site]."""
-        return replace(state, shares=np.stack([self._shares(row) for row in missed]))
+        """The state with shares set by the error rate of each seed at each site, [seed, site], and by the last shares.
+
+        A rare error is seen in some rounds only; the mean with the last shares remembers it.
+        """
+        return replace(state, shares=(state.shares + np.stack([self._shares(row) for row in missed])) / 2)
 
     @cached_property
     def _lessons(self) -> Any:
