@@ -61,7 +61,10 @@ def test_reading_hints_costs_nothing_where_the_maps_are_right() -> None:
     held = hints.held.astype("float32")
     written = np.repeat(np.asarray(held)[:, None], len(hints.writers), axis=1)
     token = teacher.network.tokens(jax.numpy.asarray(bank.lessons.base)).astype("float32")
-    exact = {"W": np.stack([np.eye(values, dtype=np.float32)] * len(hints.writers)), "b": np.zeros((len(written[0]), values))}
+    exact = {
+        "W": np.stack([np.eye(values, dtype=np.float32)] * len(hints.writers)),
+        "b": np.zeros((len(written[0]), values)),
+    }
     assert float(hints.loss(exact, written, held, token)) < 1e-9
     nothing = {"W": 0 * exact["W"], "b": exact["b"]}
     assert 0.5 < float(hints.loss(nothing, written, held, token)) < 2
