@@ -1,6 +1,6 @@
 """Trains twins of many programs of the zoo: how many seeds are admitted, how long it takes, which ones fail and why.
 
-    python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--jobs 4] [--seconds 540]
+    python benchmarks/twins.py -o results/ [--programs hist,hist2:0+3] [--seeds 4] [--jobs 4] [--seconds 540]
     python benchmarks/twins.py -o results/ --missing [--jobs 6] [--each-seconds 1400]
     python benchmarks/twins.py -o results/ --score          # edge patching of the admitted twins that have none
     python benchmarks/twins.py -o results/ --fold           # put the rows into docs/natural/results.json
@@ -28,6 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,9 @@ def main() -> None:
     """Train the missing programs and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder for results, twins and checkpoints")
-    parser.add_argument("--programs", default=",".join([*LIBRARY, *OTHERS]), help="names, separated by commas")
+    parser.add_argument(
+        "--programs", default=",".join([*LIBRARY, *OTHERS]), help="names, separated by commas; hist:0+3 for these seeds"
+    )
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--missing", action="store_true", help="the programs with too few admitted seeds")
     parser.add_argument("--steps", type=int, help=f"by default {STEPS:,}, more for some programs")
@@ -128,13 +131,14 @@ def train_all(given: argparse.Namespace) -> None:
     """Train the programs that have no rows yet."""
     began = time.time()
 
-    def one(name: str) -> None:
-        if finished(row_file(given.out, name), given.seeds) or time.time() - began > given.seconds:
+    def one(chosen: str) -> None:
+        name, seeds = chosen.partition(":")[0], seeds_of(chosen, given)
+        if finished(row_file(given.out, name), len(seeds)) or time.time() - began > given.seconds:
             return
         if given.until is not None and time.time() > given.until:
             return
         if given.jobs == 1:
-            write(row_file(given.out, name), train(name, given))
+            write(row_file(given.out, name), train(name, seeds, given))
         else:
             options = {
                 "seeds": given.seeds,
@@ -144,11 +148,17 @@ def train_all(given: argparse.Namespace) -> None:
                 "until": given.until,
             }
             settings = [f"--{option}={value}" for option, value in options.items() if value is not None]
-            subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", name, *settings], check=False)
+            subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", chosen, *settings], check=False)
 
     names = too_few(json.loads(KEPT.read_text())) if given.missing else given.programs.split(",")
     with ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(one, names))
+
+
+def seeds_of(chosen: str, given: argparse.Namespace) -> list[int]:
+    """The seeds of a program: those after its name, or else the first ones."""
+    named = chosen.partition(":")[2]
+    return [int(seed) for seed in named.split("+")] if named else list(range(given.seeds))
 
 
 def too_few(rows: list[dict[str, Any]]) -> list[str]:
@@ -184,7 +194,7 @@ def write(table: Path, rows: list[dict[str, Any]]) -> None:
     aside.replace(table)
 
 
-def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
+def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one program."""
     import jax
 
@@ -199,11 +209,13 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         for twin in progress.twins:
             if not (folder := given.out / f"{name}-{twin.seed}").exists():
                 twin.save(folder)
-        write(row_file(given.out, name), so_far(rows(progress.twins, time.time() - began), progress, name, steps))
+        write(
+            row_file(given.out, name), so_far(rows(progress.twins, time.time() - began), progress, name, seeds, steps)
+        )
 
     made = natural.twins(
         model,
-        range(given.seeds),
+        seeds,
         steps=steps,
         batch=given.batch,
         checkpoint=given.out / f"{name}.training",
@@ -255,21 +267,25 @@ def rows_of(
     ]
 
 
-def so_far(rows: list[dict[str, Any]], progress: natural.Progress, name: str, steps: int) -> list[dict[str, Any]]:
+def so_far(
+    rows: list[dict[str, Any]], progress: natural.Progress, name: str, seeds: list[int], steps: int
+) -> list[dict[str, Any]]:
     """The rows of the admitted twins, and short ones of the others, in case that training is killed."""
     others = [
         {"program": name, "seed": seed, "admitted": False, "steps": progress.done, "most_steps": steps, "worst": worst}
-        for seed, worst in enumerate(progress.worst)
-        if seed not in progress.admitted
+        for place, (seed, worst) in enumerate(zip(seeds, progress.worst, strict=True))
+        if place not in progress.admitted
     ]
     return sorted([*rows, *others], key=lambda row: row["seed"])
 
 
 def scored(out: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of one program, with edge patching of its admitted twins."""
-    for row in rows:
-        if row["admitted"] and "auroc" not in row:
-            row.update(separated(natural.edge_auroc(load(out / f"{row['program']}-{row['seed']}"))))
+    wanted = [row for row in rows if row["admitted"] and "auroc" not in row]
+    twins = [load(out / f"{row['program']}-{row['seed']}") for row in wanted]
+    twins = [replace(twin, teacher=twins[0].teacher) for twin in twins]  # the same model: its part is computed once
+    for row, found in zip(wanted, natural.edge_aurocs(twins), strict=True):
+        row.update(separated(found))
     return rows
 
 

@@ -56,7 +56,7 @@ class TwinRecipe:
     """The share of the sites that the teacher has; the others must not matter."""
     missed: float = 0.5
     """The share that is given to sites in proportion to the twin's error rate there."""
-    hint: float = 3.0
+    hint: float = 1.0
     """The weight of hints (hints.py) at the first step; it falls to 0 on a straight line."""
     hinted: float = 0.5
     """The part of the steps that have hints."""
