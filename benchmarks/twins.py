@@ -5,6 +5,7 @@
     python benchmarks/twins.py -o results/ --score          # edge patching of the admitted twins that have none
     python benchmarks/twins.py -o results/ --fold           # put the rows into docs/natural/results.json
     python benchmarks/twins.py -o docs/natural --table      # the table of the page, from results.json
+    python benchmarks/twins.py -o docs/natural --compare    # the programs that were trained again with hints
 
 The twins of one program train together; with `--jobs` several programs train at the same time, each in a process of its
 own. A finished program is skipped, a stopped one continues from its checkpoint. Twins are saved when they are admitted;
@@ -89,6 +90,8 @@ STEPS = 22_000
 LONGER = {"hist2": 30_000, "induction": 24_000, "hist_bos": 24_000, "sort_composite": 30_000, "bigram_count": 30_000}
 KEPT = Path(__file__).parents[1] / "docs" / "natural" / "results.json"
 
+EARLIER = KEPT.with_name("results_without_hints.json")
+
 
 def main() -> None:
     """Train the missing programs and write the table."""
@@ -106,9 +109,14 @@ def main() -> None:
     parser.add_argument("--each-seconds", type=float, help="train a program no longer than this")
     parser.add_argument("--until", type=float, help="train no longer than this moment, in seconds since 1970")
     parser.add_argument("--score", action="store_true", help="only patch the edges of saved twins without a score")
+    parser.add_argument("--pairs", type=int, default=512, help="pairs of inputs for each score")
     parser.add_argument("--fold", action="store_true", help=f"only put the rows into {KEPT.name} of the page")
     parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
+    parser.add_argument("--compare", action="store_true", help=f"only compare the results with {EARLIER.name}")
     given = parser.parse_args()
+    if given.compare:
+        print(compared(json.loads(EARLIER.read_text()), json.loads((given.out / "results.json").read_text())))
+        return
     if given.table:
         print(table(json.loads((given.out / "results.json").read_text())))
         return
@@ -119,7 +127,7 @@ def main() -> None:
     (given.out / "rows").mkdir(parents=True, exist_ok=True)
     if given.score:
         for file in sorted((given.out / "rows").glob("*.json")):
-            write(file, scored(given.out, json.loads(file.read_text())))
+            write(file, scored(given.out, json.loads(file.read_text()), given.pairs))
     else:
         train_all(given)
     known = [*LIBRARY, *OTHERS]
@@ -279,12 +287,12 @@ def so_far(
     return sorted([*rows, *others], key=lambda row: row["seed"])
 
 
-def scored(out: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def scored(out: Path, rows: list[dict[str, Any]], pairs: int) -> list[dict[str, Any]]:
     """The rows of one program, with edge patching of its admitted twins."""
     wanted = [row for row in rows if row["admitted"] and "auroc" not in row]
     twins = [load(out / f"{row['program']}-{row['seed']}") for row in wanted]
     twins = [replace(twin, teacher=twins[0].teacher) for twin in twins]  # the same model: its part is computed once
-    for row, found in zip(wanted, natural.edge_aurocs(twins), strict=True):
+    for row, found in zip(wanted, natural.edge_aurocs(twins, pairs=pairs), strict=True):
         row.update(separated(found))
     return rows
 
@@ -307,10 +315,24 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def compared(earlier: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
+    """The programs of earlier rows: how many twins were admitted then and now, as a Markdown table."""
+    head = ("program", "admitted before", "steps, at most", "admitted now", "steps, at most")
+    lines = [head, ("---",) * len(head)]
+    for name in dict.fromkeys(row["program"] for row in earlier):
+        cells = [name]
+        for several in (earlier, rows):
+            seeds = [row for row in several if row["program"] == name]
+            cells += [f"{sum(row['admitted'] for row in seeds)} of {len(seeds)}", f"{seeds[0]['most_steps']:,}"]
+        lines.append(tuple(cells))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def separated(found: EdgeSeparation) -> dict[str, Any]:
     """The columns of a row on exact edge patching: shares of pairs in which the twin's answer changes."""
     return {
         "auroc": found.auroc,
+        "pairs": found.pairs,
         "needed": len(found.needed),
         "inert": len(found.inert),
         "undecided": len(found.undecided),
