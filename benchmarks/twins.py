@@ -1,10 +1,11 @@
 """Trains twins of many programs of the zoo: how many seeds are admitted, how long it takes, which ones fail and why.
 
-    python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--jobs 4] [--seconds 540]
+    python benchmarks/twins.py -o results/ [--programs hist,hist2:0+3] [--seeds 4] [--jobs 4] [--seconds 540]
     python benchmarks/twins.py -o results/ --missing [--jobs 6] [--each-seconds 1400]
     python benchmarks/twins.py -o results/ --score          # edge patching of the admitted twins that have none
     python benchmarks/twins.py -o results/ --fold           # put the rows into docs/natural/results.json
     python benchmarks/twins.py -o docs/natural --table      # the table of the page, from results.json
+    python benchmarks/twins.py -o docs/natural --compare    # the programs that were trained again with hints
 
 The twins of one program train together; with `--jobs` several programs train at the same time, each in a process of its
 own. A finished program is skipped, a stopped one continues from its checkpoint. Twins are saved when they are admitted;
@@ -26,10 +27,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tracr
 from tracr import natural, zoo
 from tracr.natural.cases import case_of
 from tracr.natural.saving import load
@@ -81,15 +86,20 @@ OTHERS = [
     "rotate_left",
 ]
 
-STEPS, LONGER = 20_000, {"hist2": 28_000, "induction": 22_000, "hist_bos": 22_000, "sort_composite": 22_000}
+STEPS = 22_000
+LONGER = {"hist2": 30_000, "induction": 24_000, "hist_bos": 24_000, "sort_composite": 30_000, "bigram_count": 30_000}
 KEPT = Path(__file__).parents[1] / "docs" / "natural" / "results.json"
+
+EARLIER = KEPT.with_name("results_without_hints.json")
 
 
 def main() -> None:
     """Train the missing programs and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder for results, twins and checkpoints")
-    parser.add_argument("--programs", default=",".join([*LIBRARY, *OTHERS]), help="names, separated by commas")
+    parser.add_argument(
+        "--programs", default=",".join([*LIBRARY, *OTHERS]), help="names, separated by commas; hist:0+3 for these seeds"
+    )
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--missing", action="store_true", help="the programs with too few admitted seeds")
     parser.add_argument("--steps", type=int, help=f"by default {STEPS:,}, more for some programs")
@@ -97,10 +107,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="how many programs train at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
     parser.add_argument("--each-seconds", type=float, help="train a program no longer than this")
+    parser.add_argument("--until", type=float, help="train no longer than this moment, in seconds since 1970")
     parser.add_argument("--score", action="store_true", help="only patch the edges of saved twins without a score")
+    parser.add_argument("--pairs", type=int, default=512, help="pairs of inputs for each score")
     parser.add_argument("--fold", action="store_true", help=f"only put the rows into {KEPT.name} of the page")
     parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
+    parser.add_argument("--compare", action="store_true", help=f"only compare the results with {EARLIER.name}")
     given = parser.parse_args()
+    if given.compare:
+        print(compared(json.loads(EARLIER.read_text()), json.loads((given.out / "results.json").read_text())))
+        return
     if given.table:
         print(table(json.loads((given.out / "results.json").read_text())))
         return
@@ -111,7 +127,7 @@ def main() -> None:
     (given.out / "rows").mkdir(parents=True, exist_ok=True)
     if given.score:
         for file in sorted((given.out / "rows").glob("*.json")):
-            write(file, scored(given.out, json.loads(file.read_text())))
+            write(file, scored(given.out, json.loads(file.read_text()), given.pairs))
     else:
         train_all(given)
     known = [*LIBRARY, *OTHERS]
@@ -123,24 +139,34 @@ def train_all(given: argparse.Namespace) -> None:
     """Train the programs that have no rows yet."""
     began = time.time()
 
-    def one(name: str) -> None:
-        if finished(row_file(given.out, name)) or time.time() - began > given.seconds:
+    def one(chosen: str) -> None:
+        name, seeds = chosen.partition(":")[0], seeds_of(chosen, given)
+        if finished(row_file(given.out, name), len(seeds)) or time.time() - began > given.seconds:
+            return
+        if given.until is not None and time.time() > given.until:
             return
         if given.jobs == 1:
-            write(row_file(given.out, name), train(name, given))
+            write(row_file(given.out, name), train(name, seeds, given))
         else:
             options = {
                 "seeds": given.seeds,
                 "steps": given.steps,
                 "batch": given.batch,
                 "each-seconds": given.each_seconds,
+                "until": given.until,
             }
             settings = [f"--{option}={value}" for option, value in options.items() if value is not None]
-            subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", name, *settings], check=False)
+            subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", chosen, *settings], check=False)
 
     names = too_few(json.loads(KEPT.read_text())) if given.missing else given.programs.split(",")
     with ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(one, names))
+
+
+def seeds_of(chosen: str, given: argparse.Namespace) -> list[int]:
+    """The seeds of a program: those after its name, or else the first ones."""
+    named = chosen.partition(":")[2]
+    return [int(seed) for seed in named.split("+")] if named else list(range(given.seeds))
 
 
 def too_few(rows: list[dict[str, Any]]) -> list[str]:
@@ -158,10 +184,10 @@ def folded(rows: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[s
     return sorted([*kept, *new], key=lambda row: (names.index(row["program"]), row["seed"]))
 
 
-def finished(file: Path) -> bool:
-    """Whether the rows of a program are there, and its training was not stopped by a limit of time."""
+def finished(file: Path, seeds: int) -> bool:
+    """Whether all rows of a program are there, and its training was not stopped by a limit of time."""
     rows = json.loads(file.read_text()) if file.exists() else []
-    return bool(rows) and all(row["admitted"] or row["steps"] >= row["most_steps"] for row in rows)
+    return len(rows) >= seeds and all(row["admitted"] or row["steps"] >= row["most_steps"] for row in rows)
 
 
 def row_file(out: Path, name: str) -> Path:
@@ -176,12 +202,14 @@ def write(table: Path, rows: list[dict[str, Any]]) -> None:
     aside.replace(table)
 
 
-def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
+def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one program."""
     import jax
 
     model, steps = case_of(name).load(), given.steps or LONGER.get(name, STEPS)
     began = time.time()
+
+    rows = partial(rows_of, name, model, given, steps, jax.devices()[0].device_kind)
 
     def show(progress: natural.Progress) -> None:
         worst = " ".join(f"{one:.3f}" for one in progress.worst)
@@ -189,20 +217,41 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         for twin in progress.twins:
             if not (folder := given.out / f"{name}-{twin.seed}").exists():
                 twin.save(folder)
+        write(
+            row_file(given.out, name), so_far(rows(progress.twins, time.time() - began), progress, name, seeds, steps)
+        )
 
     made = natural.twins(
         model,
-        range(given.seeds),
+        seeds,
         steps=steps,
         batch=given.batch,
         checkpoint=given.out / f"{name}.training",
-        seconds=given.each_seconds,
+        seconds=limit(given),
         progress=show,
     )
     for twin in made:
         twin.save(given.out / f"{name}-{twin.seed}")
         print(twin, f"{time.time() - began:.0f} s", flush=True)
-    seconds, device = round(time.time() - began, 1), jax.devices()[0].device_kind
+    return rows(made, time.time() - began)
+
+
+def limit(given: argparse.Namespace) -> float | None:
+    """The seconds that a program may train, if they are limited."""
+    left = [given.each_seconds, None if given.until is None else max(1.0, given.until - time.time())]
+    return min((one for one in left if one is not None), default=None)
+
+
+def rows_of(
+    name: str,
+    model: tracr.CompiledModel,
+    given: argparse.Namespace,
+    steps: int,
+    device: str,
+    made: Sequence[natural.TwinModel],
+    seconds: float,
+) -> list[dict[str, Any]]:
+    """A row for each twin."""
     return [
         {
             "program": name,
@@ -216,7 +265,7 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
             "steps": twin.steps,
             "most_steps": steps,
             "batch": given.batch,
-            "seconds": seconds,
+            "seconds": round(seconds, 1),
             "accuracy": twin.admission.accuracy.share,
             "missed": [str(site) for site in twin.admission.missed[:10]],
             "missed_sites": len(twin.admission.missed),
@@ -226,11 +275,25 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     ]
 
 
-def scored(out: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def so_far(
+    rows: list[dict[str, Any]], progress: natural.Progress, name: str, seeds: list[int], steps: int
+) -> list[dict[str, Any]]:
+    """The rows of the admitted twins, and short ones of the others, in case that training is killed."""
+    others = [
+        {"program": name, "seed": seed, "admitted": False, "steps": progress.done, "most_steps": steps, "worst": worst}
+        for place, (seed, worst) in enumerate(zip(seeds, progress.worst, strict=True))
+        if place not in progress.admitted
+    ]
+    return sorted([*rows, *others], key=lambda row: row["seed"])
+
+
+def scored(out: Path, rows: list[dict[str, Any]], pairs: int) -> list[dict[str, Any]]:
     """The rows of one program, with edge patching of its admitted twins."""
-    for row in rows:
-        if row["admitted"] and "auroc" not in row:
-            row.update(separated(natural.edge_auroc(load(out / f"{row['program']}-{row['seed']}"))))
+    wanted = [row for row in rows if row["admitted"] and "auroc" not in row]
+    twins = [load(out / f"{row['program']}-{row['seed']}") for row in wanted]
+    twins = [replace(twin, teacher=twins[0].teacher) for twin in twins]  # the same model: its part is computed once
+    for row, found in zip(wanted, natural.edge_aurocs(twins, pairs=pairs), strict=True):
+        row.update(separated(found))
     return rows
 
 
@@ -252,10 +315,24 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def compared(earlier: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
+    """The programs of earlier rows: how many twins were admitted then and now, as a Markdown table."""
+    head = ("program", "admitted before", "steps, at most", "admitted now", "steps, at most")
+    lines = [head, ("---",) * len(head)]
+    for name in dict.fromkeys(row["program"] for row in earlier):
+        cells = [name]
+        for several in (earlier, rows):
+            seeds = [row for row in several if row["program"] == name]
+            cells += [f"{sum(row['admitted'] for row in seeds)} of {len(seeds)}", f"{seeds[0]['most_steps']:,}"]
+        lines.append(tuple(cells))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def separated(found: EdgeSeparation) -> dict[str, Any]:
     """The columns of a row on exact edge patching: shares of pairs in which the twin's answer changes."""
     return {
         "auroc": found.auroc,
+        "pairs": found.pairs,
         "needed": len(found.needed),
         "inert": len(found.inert),
         "undecided": len(found.undecided),

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.repository
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_table_of_the_page_is_that_of_the_file() -> None:
-    command = [sys.executable, "benchmarks/twins.py", "-o", "docs/natural", "--table"]
-    table = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+def test_the_tables_of_the_page_are_those_of_the_files() -> None:
     page = (ROOT / "docs/natural.md").read_text()
-    assert table in page
+    for table in ("--table", "--compare"):
+        command = [sys.executable, "benchmarks/twins.py", "-o", "docs/natural", table]
+        assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout in page
     rows = json.loads((ROOT / "docs/natural/results.json").read_text())
     admitted = [row for row in rows if row["admitted"]]
     assert f"{len(admitted)} of {len(rows)} twins are admitted" in page

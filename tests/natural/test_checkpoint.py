@@ -44,11 +44,15 @@ class PlannedSchool:
     def train(self, state: State, keys: Any) -> tuple[State, Any]:
         """A round."""
         weights = {name: np.asarray(array) + 1 for name, array in state.weights.items()}
-        return replace(state, weights=weights, done=state.done + ROUND), np.zeros(len(self.plan))
+        return replace(state, weights=weights, averaged=weights, done=state.done + ROUND), np.zeros(len(self.plan))
 
     def missed(self, weights: Any) -> Any:
         """Nothing: every twin is measured."""
         return np.zeros((len(self.plan), 1))
+
+    def nearly(self, missed: Any) -> Any:
+        """Every twin."""
+        return np.ones(len(missed), dtype=bool)
 
     def weighed(self, state: State, missed: Any) -> State:
         """The same."""
@@ -64,7 +68,8 @@ class PlannedSchool:
 def start(seeds: int) -> State:
     """The state before training."""
     weights = {"w": np.zeros((seeds, 2), dtype=np.float32)}
-    return State(weights, {"m": np.zeros(seeds)}, np.ones((seeds, 3)), 0, weights, np.zeros(seeds, dtype=np.int64))
+    nothing = np.zeros(seeds, dtype=np.int64)
+    return State(weights, weights, {}, {"m": np.zeros(seeds)}, np.ones((seeds, 3)), 0, weights, nothing)
 
 
 class DyingCheckpoint(Checkpoint):

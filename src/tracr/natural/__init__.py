@@ -6,6 +6,7 @@ answers.py       answers, and the loss of wrong ones
 defined.py       whether an intervention has a true answer
 teacher.py       the compiled model as a teacher
 lessons.py       banks of interventions with the teacher's answers
+hints.py         what the teacher's components hold under interventions, as targets for a twin's
 starts.py        the weights that training begins with
 training.py      interchange distillation, all seeds together
 examiner.py      measurements of twins on lessons and on inputs

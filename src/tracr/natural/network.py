@@ -114,8 +114,13 @@ class TwinNetwork:
         after = jnp.asarray(self.sites.after)[patch.writer]
         return (chosen & after).astype(jnp.float32), patch.where.astype(jnp.float32)
 
-    def patched(self, weights: Tree, ids: Array, patch: Patch, change: Array) -> tuple[Array, Array]:
-        """Logits and the last residual stream when readers see `change` [batch, position, d_model] in addition."""
+    def patched(
+        self, weights: Tree, ids: Array, patch: Patch, change: Array, kept: dict[str, Array] | None = None
+    ) -> tuple[Array, Array]:
+        """Logits and the last residual stream when readers see `change` [batch, position, d_model] in addition.
+
+        The output of every writer is put into `kept`, if that is given.
+        """
         sites, last = self.sites, f"blocks.{self.sites.layers - 1}.hook_resid_post"
         seen, where = self.seen(patch)
         change = change * where[..., None]
@@ -125,6 +130,11 @@ class TwinNetwork:
             if name == last:
                 end[:] = [tensor]
                 return tensor + seen[:, -1, None, None] * change
+            if kept is not None and name.endswith("attn.hook_result"):
+                block = name.removesuffix(".hook_result")
+                kept.update({f"{block}.{head}": tensor[:, :, head] for head in range(tensor.shape[2])})
+            if kept is not None and name.endswith("hook_mlp_out"):
+                kept[name.replace("hook_mlp_out", "mlp")] = tensor
             if not name.endswith(("_input", "hook_mlp_in")):
                 return None
             start = int(name.split(".")[1]) * (3 * sites.heads + 1)
@@ -133,7 +143,7 @@ class TwinNetwork:
             start += "qkv".index(name.removesuffix("_input")[-1]) * sites.heads
             return tensor + seen[:, None, start : start + tensor.shape[2], None] * change[:, :, None]
 
-        return self(weights, ids, patch.bare, hook, READ), end[0]
+        return self(weights, ids, patch.bare, hook, READ if kept is None else READ | WRITTEN), end[0]
 
     def difference(self, weights: Tree, base: Array, source: Array, patch: Patch) -> tuple[Array, Array]:
         """Logits on the base inputs, and what each writer writes on the source input minus what it writes on the base.
@@ -146,10 +156,12 @@ class TwinNetwork:
         logits, written, _ = self.writes(weights, *both)
         return logits[: len(base)], written[len(base) :] - written[: len(base)]
 
-    def intervened(self, weights: Tree, base: Array, source: Array, patch: Patch) -> tuple[Array, Array]:
-        """Logits on the base inputs without and with the interventions."""
+    def intervened(
+        self, weights: Tree, base: Array, source: Array, patch: Patch, kept: dict[str, Array] | None = None
+    ) -> tuple[Array, Array]:
+        """Logits on the base inputs without and with the interventions; `kept` as in `patched`."""
         logits, change = self.difference(weights, base, source, patch)
-        return logits, self.patched(weights, base, patch, change)[0]
+        return logits, self.patched(weights, base, patch, change, kept)[0]
 
 
 def network_of(model: CompiledModel, architecture: Architecture) -> TwinNetwork:

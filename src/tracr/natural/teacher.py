@@ -119,6 +119,12 @@ class Teacher:
         fine = self.defined(end, seen, change * where[..., None], token)
         return Lesson(base, source, patch, before, after), Effect(moved, (fine | ~token).all(axis=1))
 
+    @partial(jax.jit, static_argnums=0)
+    def end(self, base: Array, source: Array, patch: Patch) -> Array:
+        """The last residual stream under interventions, [batch, position, d_model]."""
+        change = self.network.difference(self.weights, base, source, patch)[1]
+        return self.network.patched(self.weights, base, patch, change)[1]
+
 
 def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
     """The model as a teacher, for a twin with these sites."""

@@ -18,6 +18,7 @@ import optax
 from numpy.typing import NDArray
 
 from tracr.natural.answers import Answers
+from tracr.natural.hints import Hints
 from tracr.natural.lessons import Bank
 from tracr.natural.network import Tree, TwinNetwork
 from tracr.natural.teacher import Lesson
@@ -30,7 +31,10 @@ RATE, COMPILED_RATE = 2e-3, 1e-5
 
 @dataclass(frozen=True)
 class TwinRecipe:
-    """The training method: AdamW, a short warm-up, then a learning rate that falls as a cosine over `steps`."""
+    """The training method: AdamW, a short warm-up, then a learning rate that falls as a cosine and stays low.
+
+    A twin's weights are a running mean of those that are trained, so that it need not wait for the rate to fall.
+    """
 
     steps: int = 12_000
     batch: int = 512
@@ -39,6 +43,10 @@ class TwinRecipe:
     warm_up: int = 200
     weight_decay: float = 1e-3
     clip: float = 1.0
+    falling: float = 0.7
+    """The part of the steps in which the learning rate falls."""
+    lowest: float = 0.05
+    """The learning rate at the end, as a part of the highest: twins that are not admitted yet keep improving."""
     round: int = 1_000
     changing: float = 0.6
     """The share of lessons where the teacher's answer changes, if there are both kinds."""
@@ -48,6 +56,12 @@ class TwinRecipe:
     """The share of the sites that the teacher has; the others must not matter."""
     missed: float = 0.5
     """The share that is given to sites in proportion to the twin's error rate there."""
+    hint: float = 1.0
+    """The weight of hints (hints.py) at the first step; it falls to 0 on a straight line."""
+    hinted: float = 0.5
+    """The part of the steps that have hints."""
+    averaged: float = 0.998
+    """The part of the running mean that is kept in each step."""
 
     @property
     def learning_rate(self) -> float:
@@ -63,6 +77,10 @@ class State:
     """
 
     weights: Tree
+    averaged: Tree
+    """The running mean of the weights: what is examined."""
+    readers: Tree
+    """The linear maps that read hints."""
     optimiser: Any
     shares: Array
     done: int
@@ -75,7 +93,7 @@ class State:
         """The state with one more admitted seed."""
         admitted = {name: np.array(array) for name, array in self.admitted.items()}
         for name, array in admitted.items():
-            array[place] = self.weights[name][place]
+            array[place] = self.averaged[name][place]
         after = self.admitted_after.copy()
         after[place] = self.done
         return replace(self, admitted=admitted, admitted_after=after)
@@ -83,7 +101,7 @@ class State:
     def weights_of(self, place: int) -> tuple[Tree, int]:
         """The weights of a seed, when it was admitted or else now, and the steps done then."""
         after = int(self.admitted_after[place])
-        weights = self.admitted if after else self.weights
+        weights = self.admitted if after else self.averaged
         return {name: array[place] for name, array in weights.items()}, after or self.done
 
 
@@ -95,14 +113,16 @@ class Trainer:
     answers: Answers
     bank: Bank
     wired: Array
+    hints: Hints | None
     recipe: TwinRecipe
 
     @property
     def optimiser(self) -> Any:
         """AdamW with the recipe's schedule."""
         recipe = self.recipe
+        highest, fall = recipe.learning_rate, max(1, int(recipe.falling * recipe.steps))
         rate = optax.warmup_cosine_decay_schedule(
-            0.0, recipe.learning_rate, min(recipe.warm_up, recipe.steps // 2), recipe.steps, 1e-3 * recipe.learning_rate
+            0.0, highest, min(recipe.warm_up, fall // 2), fall, recipe.lowest * highest
         )
         return optax.chain(
             optax.clip_by_global_norm(recipe.clip), optax.adamw(rate, b2=0.98, weight_decay=recipe.weight_decay)
@@ -112,9 +132,10 @@ class Trainer:
         """The state before the first step."""
         seeds = len(weights["unembed.W_U"])
         shares = np.stack([self._shares(np.zeros(len(self.wired)))] * seeds)
-        optimiser = jax.jit(jax.vmap(self.optimiser.init))(weights)
+        readers = {} if self.hints is None else self.hints.readers(weights["unembed.W_U"].shape[1], seeds)
+        optimiser = jax.jit(jax.vmap(self.optimiser.init))((weights, readers))
         nothing = {name: np.zeros(array.shape, array.dtype) for name, array in weights.items()}
-        return State(weights, optimiser, shares, 0, nothing, np.zeros(seeds, dtype=np.int64))
+        return State(weights, weights, readers, optimiser, shares, 0, nothing, np.zeros(seeds, dtype=np.int64))
 
     def _shares(self, missed: Array) -> Array:
         """How often each site is drawn."""
@@ -132,19 +153,28 @@ class Trainer:
         """The state after one more round, and the loss of each seed over it."""
         size = min(self.recipe.round, self.recipe.steps - state.done)
         shares = jnp.asarray(state.shares, dtype=jnp.float32)
-        weights, optimiser, losses = self._round(
-            state.weights, state.optimiser, self._lessons, shares, keys, state.done, size
+        (weights, averaged, readers, optimiser), losses = self._round(
+            (state.weights, state.averaged, state.readers, state.optimiser),
+            self._lessons,
+            shares,
+            keys,
+            state.done,
+            size,
         )
-        return replace(state, weights=weights, optimiser=optimiser, done=state.done + size), np.asarray(losses)
+        after = replace(state, weights=weights, averaged=averaged, readers=readers, optimiser=optimiser)
+        return replace(after, done=state.done + size), np.asarray(losses)
 
     def weighed(self, state: State, missed: Array) -> State:
-        """The state with shares set by the error rate of each seed at each site, [seed, site]."""
-        return replace(state, shares=np.stack([self._shares(row) for row in missed]))
+        """The state with shares set by the error rate of each seed at each site, [seed, site], and by the last shares.
+
+        A rare error is seen in some rounds only; the mean with the last shares remembers it.
+        """
+        return replace(state, shares=(state.shares + np.stack([self._shares(row) for row in missed])) / 2)
 
     @cached_property
     def _lessons(self) -> Any:
-        """The lessons, on the device."""
-        return jax.tree.map(jnp.asarray, self.bank.lessons)
+        """The lessons and their hints, on the device."""
+        return jax.tree.map(jnp.asarray, self.bank.lessons), () if self.hints is None else self.hints.held
 
     def _rows(self, shares: Any, key: Any) -> Any:
         """The numbers of the lessons of one step."""
@@ -158,31 +188,41 @@ class Trainer:
         place = jnp.floor(jax.random.uniform(keys[2], (count,)) * among).astype(int)
         return jnp.asarray(self.bank.start)[site] + jnp.where(change, 0, changing) + jnp.minimum(place, among - 1)
 
-    def _loss(self, weights: Tree, lesson: Lesson) -> Any:
-        before, after = self.network.intervened(weights, lesson.base, lesson.source, lesson.patch)
+    def _loss(self, trained: tuple[Tree, Tree], lesson: Lesson, held: Any, hinted: Any) -> Any:
+        weights, readers = trained
+        written: dict[str, Any] | None = None if self.hints is None else {}
+        before, after = self.network.intervened(weights, lesson.base, lesson.source, lesson.patch, written)
         token = self.network.tokens(lesson.base).astype(jnp.float32)
         moved = self.answers.apart(lesson.before, lesson.after) > 1
         weight = token * (1 + self.recipe.weight * moved)
         plain = (self.answers.loss(before, lesson.before) * token).sum() / token.sum()
-        return plain + (self.answers.loss(after, lesson.after) * weight).sum() / weight.sum()
+        loss = plain + (self.answers.loss(after, lesson.after) * weight).sum() / weight.sum()
+        if self.hints is None or written is None:
+            return loss
+        outputs = jnp.stack([written[name] for name in self.hints.writers], axis=1)
+        return loss + hinted * self.hints.loss(readers, outputs, held, token)
 
-    @partial(jax.jit, static_argnums=(0, 7))
-    def _round(
-        self, weights: Tree, optimiser: Any, lessons: Lesson, shares: Any, keys: Any, done: Any, size: int
-    ) -> Any:
-        update = self.optimiser
+    @partial(jax.jit, static_argnums=(0, 6))
+    def _round(self, state: Any, lessons: Any, shares: Any, keys: Any, done: Any, size: int) -> Any:
+        update, recipe = self.optimiser, self.recipe
 
-        def one(weights: Tree, state: Any, shares: Any, key: Any) -> Any:
-            def step(carry: Any, rows: Any) -> Any:
-                weights, state = carry
-                lesson = jax.tree.map(lambda array: array[rows], lessons)
-                loss, slope = jax.value_and_grad(self._loss)(weights, lesson)
-                change, state = update.update(slope, state, weights)
-                return (optax.apply_updates(weights, change), state), loss
+        def one(state: Any, shares: Any, key: Any) -> Any:
+            def step(carry: Any, drawn: Any) -> Any:
+                weights, averaged, readers, state = carry
+                rows, number = drawn
+                lesson, held = jax.tree.map(lambda array: array[rows], lessons)
+                hinted = recipe.hint * jnp.maximum(0.0, 1 - number / (recipe.hinted * recipe.steps))
+                loss, slope = jax.value_and_grad(self._loss)((weights, readers), lesson, held, hinted)
+                change, state = update.update(slope, state, (weights, readers))
+                weights, readers = optax.apply_updates((weights, readers), change)
+                part = jnp.minimum(recipe.averaged, (1 + number) / (10 + number))  # the first weights are forgotten
+                averaged = jax.tree.map(lambda old, new: part * old + (1 - part) * new, averaged, weights)
+                return (weights, averaged, readers, state), loss
 
-            keys = jax.vmap(partial(jax.random.fold_in, key))(done + jnp.arange(size))
+            numbers = done + jnp.arange(size)
+            keys = jax.vmap(partial(jax.random.fold_in, key))(numbers)
             drawn = jax.vmap(partial(self._rows, shares))(keys)  # for all steps: small kernels cost most on a GPU
-            (weights, state), losses = jax.lax.scan(step, (weights, state), drawn)
-            return weights, state, losses.mean()
+            state, losses = jax.lax.scan(step, state, (drawn, numbers))
+            return state, losses.mean()
 
-        return jax.vmap(one)(weights, optimiser, shares, keys)
+        return jax.vmap(one)(state, shares, keys)
