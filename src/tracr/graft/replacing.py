@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -151,15 +151,17 @@ class Workbench:
         found, own = (torch.as_tensor(one) for one in (self.logits(self.few, written), self.record.logits))
         return float(self.few.losses(found, self.reference(own[: len(self.few), : found.shape[1]])).sum())
 
-    def computed(self, grafted: Grafted, output: CodedValues) -> tuple[CodedValues, NDArray[np.float32]]:
-        """The values of an output that a graft computes on the inputs to test with, and what it writes for them."""
-        stream = torch.as_tensor(self.test_record.stream[:, self.test.start :], dtype=torch.float32)
-        real = torch.as_tensor(self.test.real, device=self.host.device)
+    def computed(
+        self, parts: Iterable[PartModule], write: WriteModule, data: GraftData, streams: NDArray[Any]
+    ) -> NDArray[np.int64]:
+        """The numbers [input, token] of the output values that parts compute on data, with the host's streams there."""
+        device = self.host.device
+        stream = torch.as_tensor(streams[:, data.start :], dtype=torch.float32, device=device)
+        real = torch.as_tensor(data.real, device=device)
         with torch.no_grad():
-            out = [part(stream.to(self.host.device), real) for part in grafted.compiled_parts]
-            found = grafted.write.values(torch.cat(out, dim=-1), real)
-            written = grafted.write.of_classes(found)
-        return CodedValues(found.cpu().numpy(), output.codes), written.cpu().numpy()
+            out = [part.to(device)(stream, real) for part in parts]
+            found = write.to(device).values(torch.cat(out, dim=-1), real)
+        return np.asarray(found.cpu().numpy())
 
     def divergence(self, logits: NDArray[Any]) -> float:
         """How far logits on the inputs to test with are from the host's own, at a scored token."""
