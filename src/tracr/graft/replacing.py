@@ -21,9 +21,9 @@ from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, recorded
 from tracr.graft.modules import PartModule, WriteModule
 from tracr.graft.observed import CodedValues, ObservedPart, coded, observe
 from tracr.graft.part import Part
-from tracr.graft.place import place_of
+from tracr.graft.place import GraftPlace, place_of
 
-__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "joint_output", "replace", "workbench"]
+__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "check_kinds", "joint_output", "replace", "workbench"]
 
 Swaps = Mapping[int, Mapping[tuple[str, int], Any]]
 FEW = 256  # inputs on which maps that write are compared
@@ -265,6 +265,15 @@ def joint_output(observed: Sequence[ObservedPart]) -> CodedValues:
     return coded(np.concatenate(codes, axis=-1), classes[0] >= 0)
 
 
+def check_kinds(place: GraftPlace, parts: Sequence[Part]) -> None:
+    """Refuse neurons in the place of heads, and heads in the place of neurons."""
+    kind = {"attn": "head", "mlp": "mlp"}[place.kind]
+    if not parts or any(one.kind != kind for one in parts):
+        raise TracrError(
+            f"{place.name} takes parts that are {kind}s", hint="heads take the place of heads, neurons that of an MLP"
+        )
+
+
 def replace(
     host: nn.Module,
     at: str | Sequence[str],
@@ -300,11 +309,6 @@ def replace(
     if not parts or not all(isinstance(one, Part) for one in parts):
         raise TracrError("there is no part to put in", hint="pass graft.Part(model, name), or a list of them")
     bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
-    kinds = {"attn": "head", "mlp": "mlp"}
-    if any(one.kind != kinds[bench.sites.place.kind] for one in parts):
-        raise TracrError(
-            f"{bench.sites.place.name} takes parts that are {kinds[bench.sites.place.kind]}s",
-            hint="heads take the place of heads, neurons that of an MLP",
-        )
+    check_kinds(bench.sites.place, parts)
     observed = bench.observed(parts)
     return bench.graft(observed, joint_output(observed), refine=whole("refine", refine))
