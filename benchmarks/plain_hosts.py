@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,22 +100,40 @@ def reported(host: PlainHost, at: str, part: Any, data: Any, refine: int) -> dic
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The components that matter, as a table."""
-    lines = []
-    for row in rows:
-        if "closed" not in row:
+    """A line for each component of a task; numbers of its hosts, seed by seed, where the component matters."""
+    lines = [
+        "| host, component | seeds | cost | first part | recovered in closed form | counts | refined | counts |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda one: (one["task"], one["at"], one["seed"])):
+        groups.setdefault((row["task"], row["at"]), []).append(row)
+    for (task, at), every in groups.items():
+        mine = [row for row in every if "closed" in row]
+        if not mine:
             continue
-        texts = []
-        for one in (row["closed"], row.get("refined")):
-            if one is None:
-                texts += ["", ""]
-                continue
-            share = one["recovered"]
-            text = "-" if share is None else f"{share['value']:.2f} [{share['low']:.2f}, {share['high']:.2f}]"
-            texts += [text, "yes" if one["counts"] else "no"]
-        cells = (f"{row['task']}-{row['seed']}", row["at"], f"{row['cost']:.2f}", row["part"], *texts)
+        parts = Counter(row["part"] for row in mine)
+        named = ", ".join(f"{part} ({count})" if len(parts) > 1 else part for part, count in parts.most_common())
+        again = [row.get("refined", row["closed"]) for row in mine]
+        cells = [
+            f"{task}, {at.removeprefix('blocks.')}",
+            f"{len(mine)} of {len(every)}",
+            "; ".join(f"{row['cost']:.2f}" for row in mine),
+            named,
+            *(text for kind in ([row["closed"] for row in mine], again) for text in (shares(kind), counting(kind))),
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def shares(reports: list[dict[str, Any]]) -> str:
+    """The recovered shares."""
+    return "; ".join("-" if one["recovered"] is None else f"{one['recovered']['value']:.2f}" for one in reports)
+
+
+def counting(reports: list[dict[str, Any]]) -> str:
+    """How many replacements count."""
+    return f"{sum(one['counts'] for one in reports)} of {len(reports)}"
 
 
 def main() -> None:
