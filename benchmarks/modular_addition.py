@@ -229,7 +229,7 @@ def main() -> None:
             aside.write_text(json.dumps(rows, indent=1) + "\n")
             aside.replace(given.out)
     if given.table:
-        print("\n".join(map(line, rows)))
+        print(table(rows))
 
 
 def line(row: dict[str, Any]) -> str:
@@ -248,9 +248,24 @@ def line(row: dict[str, Any]) -> str:
     return "| " + " | ".join([*cells, raises, losses, share, counts]) + " |"
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """A line for each stage and claim; numbers of the hosts, seed by seed."""
+    lines = ["| stage | component | claim | host | replaced | raises | counts |", "| --- " * 7 + "|"]
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda one: (STAGES.index(one["stage"]), one["host"])):
+        groups.setdefault((row["stage"], row["at"], row["claim"]), []).append(row)
+    for (stage, at, claim), mine in groups.items():
+        own, put = ("; ".join(f"{row[name]:.3f}" for row in mine) for name in ("host_accuracy", "accuracy"))
+        counted = [row["counts"] for row in mine if "counts" in row]
+        counts = f"{sum(counted)} of {len(counted)}" if counted else "-"
+        raises = "; ".join(interval(row["raises"]) for row in mine)
+        lines.append("| " + " | ".join([stage, at.removeprefix("blocks.0."), claim, own, put, raises, counts]) + " |")
+    return "\n".join(lines)
+
+
 def interval(one: dict[str, float]) -> str:
     """A number with its interval, as text."""
-    return f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+    return f"{one['value']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
 
 
 if __name__ == "__main__":

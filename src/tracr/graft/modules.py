@@ -21,7 +21,7 @@ def _tensor(array: Any) -> torch.Tensor:
 
 
 def _array(tensor: torch.Tensor) -> NDArray[np.float64]:
-    return tensor.detach().cpu().double().numpy()
+    return np.asarray(tensor.detach().cpu().double().numpy())
 
 
 class ReadModule(nn.Module):
