@@ -48,6 +48,18 @@ from tracr.rasp import rasp
 
 LEVELS, FINE, KEY = 8, 20, 0.1
 STAGES = ("half", "most", "final")
+MLP, HEADS = "blocks.0.mlp", "blocks.0.attn"
+PLACES = {
+    "product": MLP,
+    "phase": MLP,
+    "fine phase": MLP,
+    "other phases": MLP,
+    "waves": HEADS,
+    "other waves": HEADS,
+    "table": MLP,
+}
+ROLES = {name: {"other phases": "phase", "other waves": "waves"}.get(name, name) for name in PLACES}
+CLAIMS = ("restricted", "other restricted", *PLACES)
 
 
 def waves(prime: int, frequency: int, levels: int, *, unit: bool) -> Any:
@@ -85,19 +97,16 @@ def powers(host: Any, prime: int) -> np.ndarray[Any, Any]:
     return np.asarray(found.sum(axis=1)[1:])
 
 
-def parts_for(prime: int, frequencies: list[int]) -> dict[str, list[Any]]:
-    """The parts of some frequencies, by what they are."""
-    product, phase, fine = (
-        {one: waves(prime, one, levels, unit=unit) for one in frequencies}
-        for levels, unit in ((LEVELS, False), (LEVELS, True), (FINE, True))
-    )
-    found: dict[str, list[Any]] = {"waves": [], "product": [], "phase": [], "fine phase": []}
+def parts_for(prime: int, frequencies: list[int], role: str) -> list[Any]:
+    """The parts of some frequencies that have a role."""
+    levels = LEVELS if role in ("product", "phase") else FINE
+    found = []
     for one in frequencies:
-        mine = graft.parts_of(fine[one], f"waves {one}")
-        found["waves"].append(next(part for part in mine if part.kind == "head"))
-        for name, model in (("product", product[one]), ("phase", phase[one]), ("fine phase", fine[one])):
-            whole = [part for part in graft.parts_of(model, f"{name} {one}") if part.name.endswith(".mlp")]
-            found[name].append(whole[-1])
+        model = waves(prime, one, levels, unit=role != "product")
+        every = graft.parts_of(model, f"{role} {one}")
+        heads = [part for part in every if part.kind == "head"]
+        whole = [part for part in every if part.name.endswith(".mlp")]
+        found.append(heads[0] if role == "waves" else whole[-1])
     return found
 
 
@@ -154,8 +163,10 @@ def restrictions(host: Any, data: Any, unseen: Any, prime: int, key: list[int], 
         yield {"at": "logits", "claim": name, "pairs": len(unseen), **compared(held, logits[unseen], put[unseen])}
 
 
-def rows_of(folder: Path, stage: str, pairs: int) -> Iterator[dict[str, Any]]:
-    """The rows of one host: for each explanation what it recovers, and by how much it raises accuracy."""
+def rows_of(folder: Path, stage: str, pairs: int, wanted: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows of one host for some claims: what each recovers, and by how much it raises accuracy."""
+    if not wanted:
+        return
     prime = int(folder.name.split("_")[-1].partition("-")[0])
     task, host = loaded(folder, stage)
     training = json.loads((folder / "training.json").read_text())
@@ -168,22 +179,17 @@ def rows_of(folder: Path, stage: str, pairs: int) -> Iterator[dict[str, Any]]:
     others = [one for one in rng.permutation(np.arange(1, prime // 2 + 1)).tolist() if one not in key][: len(key)]
     about: dict[str, Any] = {"host": folder.name, "stage": stage, "frequencies": key, "others": sorted(others)}
     about |= {"frequencies_now": now, "power_now": share}
-    for row in restrictions(host, data, unseen, prime, key, sorted(others)):
-        yield {**about, **row}
-    made, wrong = parts_for(prime, key), parts_for(prime, sorted(others))
-    table = [part for part in graft.parts_of(task.model, "table") if part.name.endswith(".mlp")]
-    claims = [
-        ("blocks.0.mlp", "product", made["product"]),
-        ("blocks.0.mlp", "phase", made["phase"]),
-        ("blocks.0.mlp", "fine phase", made["fine phase"]),
-        ("blocks.0.mlp", "other phases", wrong["phase"]),
-        ("blocks.0.attn", "waves", made["waves"]),
-        ("blocks.0.attn", "other waves", wrong["waves"]),
-        ("blocks.0.mlp", "table", table),
-    ]
-    for at, name, parts in claims:
-        if parts:
-            yield {**about, "at": at, "claim": name, "pairs": pairs, **measured(host, at, parts, fit, test)}
+    if {"restricted", "other restricted"} & set(wanted):
+        for row in restrictions(host, data, unseen, prime, key, sorted(others)):
+            yield {**about, **row}
+    for name in [name for name in PLACES if name in wanted]:
+        if name == "table":
+            parts = [part for part in graft.parts_of(task.model, "table") if part.name.endswith(".mlp")]
+        else:
+            own = not name.startswith("other ")
+            parts = parts_for(prime, key if own else sorted(others), ROLES[name])
+        at = PLACES[name]
+        yield {**about, "at": at, "claim": name, "pairs": pairs, **measured(host, at, parts, fit, test)}
 
 
 def measured(host: Any, at: str, parts: list[Any], fit: Any, test: Any) -> dict[str, Any]:
@@ -211,18 +217,20 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="names of hosts")
     parser.add_argument("--table", action="store_true", help="print the rows that the file has")
     parser.add_argument("--stages", nargs="+", default=list(STAGES))
+    parser.add_argument("--claims", nargs="+", choices=CLAIMS, default=list(CLAIMS), metavar="CLAIM")
     parser.add_argument("--pairs", type=int, default=2_000, help="pairs to fit with, and pairs to test with")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
-    done = {(row["host"], row["stage"]) for row in rows}
+    done = {(row["host"], row["stage"], row["claim"]) for row in rows}
     found = sorted(one for folder in given.folders for one in folder.glob("add_mod_*"))
     for folder, stage in itertools.product(found, given.stages):
         missing = not all((folder / one).exists() for one in (f"{stage}.safetensors", "training.json"))
-        if (folder.name, stage) in done or missing or (given.only and folder.name not in given.only):
+        if missing or (given.only and folder.name not in given.only):
             continue
-        for row in rows_of(folder, stage, given.pairs):
+        wanted = [one for one in given.claims if (folder.name, stage, one) not in done]
+        for row in rows_of(folder, stage, given.pairs, wanted):
             rows.append(row)
             print(line(row), flush=True)
             aside = given.out.with_suffix(".tmp")

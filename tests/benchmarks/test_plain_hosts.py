@@ -48,3 +48,14 @@ def test_restricted_logits_keep_the_waves_of_the_sum() -> None:
     kept = np.stack([np.cos(2 * total), 0.5 * np.sin(2 * total) + 3.0], axis=1)
     gone = np.stack([np.cos(total), np.sin(2 * np.pi * terms[:, 0] / prime)], axis=1)
     np.testing.assert_allclose(restricted(kept + gone, terms, prime, [2]), kept, atol=1e-12)
+
+
+def test_the_tables_of_the_page_are_those_of_the_files() -> None:
+    """docs/replacing.md shows the rows of docs/replacing as they are."""
+    import modular_addition
+    import plain_hosts
+
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "replacing.md").read_text()
+    for table, file in ((plain_hosts.table, "plain.json"), (modular_addition.table, "modular.json")):
+        assert table(json.loads((docs / "replacing" / file).read_text())) in page
