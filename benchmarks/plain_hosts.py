@@ -1,11 +1,12 @@
 """Hosts without known answers: which components of plainly trained transformers do parts explain?
 
     python benchmarks/plain_training.py FOLDER --device cuda
-    python benchmarks/plain_hosts.py FOLDER [-o docs/replacing/plain.json] [--only sort-0]
+    python benchmarks/plain_hosts.py FOLDER [-o docs/replacing/plain.json] [--only sort-0] [--table]
 
-A row for every head, for all heads of a layer together and for every MLP whose mean ablation costs at least 5 points of
-accuracy. It has the part of the library (and of the task's own compiled model) that `explain` puts first, its report,
-and whether the replacement is more accurate than the host. Rows that the file already has are kept.
+A row for every head, for all heads of a layer together and for every MLP; with more than the cost if its mean ablation
+costs at least 5 points of accuracy: the ranking of `explain` in the library and the parts of the task's own compiled
+model, the report of the first part in closed form, and refined if that recovers less than 99 %. Rows that the file
+already has are kept.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +27,23 @@ from tracr import graft
 from tracr.graft.controls import ablations_of
 from tracr.graft.replacing import workbench
 
-COSTS, SHARE = 0.05, 0.75
+COSTS, SHARE, REFINED, ENOUGH = 0.05, 0.75, 100, 0.99
 
 
-def rows_of(folder: Path, most: int, whole: bool) -> list[dict[str, Any]]:
-    """A row for each component of a host; `whole` leaves out single heads."""
+def places_of(folder: Path) -> list[str]:
+    """The components of a host: all heads of a layer, each head, the MLP."""
+    task, host = load_host(folder)
+    found = []
+    for layer in range(task.layers):
+        single = [f"blocks.{layer}.attn.{head}" for head in range(host.cfg.n_heads)]
+        found += [f"blocks.{layer}.attn", f"blocks.{layer}.mlp", *single]
+    return found
+
+
+def rows_of(folder: Path, places: list[str], most: int) -> Iterator[dict[str, Any]]:
+    """A row for each of some components of a host."""
+    if not places:
+        return
     task, host = load_host(folder)
     curves = json.loads((folder / "training.json").read_text())["curves"]
     name, _, seed = folder.name.rpartition("-")
@@ -38,12 +53,8 @@ def rows_of(folder: Path, most: int, whole: bool) -> list[dict[str, Any]]:
     library = graft.library(options.vocab, options.max_seq_len, causal=options.causal)
     data = data_of(task)
     data = data.rows(np.random.default_rng(0).permutation(len(data))[:most])
-    heads = range(host.cfg.n_heads)
-    places: list[Any] = []
-    for layer in range(task.layers):
-        single = [] if whole else [f"blocks.{layer}.attn.{head}" for head in heads]
-        places += [f"blocks.{layer}.attn", *single, f"blocks.{layer}.mlp"]
-    return [{**about, "at": at, **explained(host, at, [*own, *library], data)} for at in places]
+    for at in places:
+        yield {**about, "at": at, "inputs": len(data), **explained(host, at, [*own, *library], data)}
 
 
 def explained(host: PlainHost, at: str, parts: list[Any], data: Any) -> dict[str, Any]:
@@ -57,45 +68,101 @@ def explained(host: PlainHost, at: str, parts: list[Any], data: Any) -> dict[str
     found: dict[str, Any] = {"cost": round(cost, 4)}
     if cost < COSTS:
         return found
-    best = graft.explain(host, at, parts, data, share=SHARE).best
-    report = graft.replace(host, at, best.part, data, share=SHARE).report()
-    share = None if report.recovered is None else report.recovered.to_dict()
+    ranking = graft.explain(host, at, parts, data, share=SHARE, refine=REFINED)
+    best = ranking.best
+    found |= {"part": best.part.title, "does": best.part.sentence, "equal": list(best.equal)[:5]}
+    found["closed"] = reported(host, at, best.part, data, 0)
+    share = found["closed"]["recovered"]
+    if share is not None and share["value"] < ENOUGH:
+        found["refined"] = reported(host, at, best.part, data, REFINED)
+    print(f"  {at}: costs {cost:.3f}; {best.part.title}; {found['closed']['verdict']}", flush=True)
+    names = ("accuracy", "faithful", "swapped", "told", "bits")
+    found["ranking"] = [
+        {"part": one.part.title, **{name: round(getattr(one, name), 4) for name in names}} for one in ranking.rows[:5]
+    ]
+    return found
+
+
+def reported(host: PlainHost, at: str, part: Any, data: Any, refine: int) -> dict[str, Any]:
+    """What a report says of a part at a component."""
+    report = graft.replace(host, at, part, data, share=SHARE, refine=refine).report()
+    share = report.recovered
     raises = report.line("replaced").accuracy - report.line("host").accuracy
-    print(f"  {at}: costs {cost:.3f}; {best.part.title} recovers {report.recovered}; {report.verdict}", flush=True)
     return {
-        **found,
-        "part": best.part.title,
-        "does": best.part.sentence,
-        "recovered": share,
+        "recovered": None if share is None else {name: round(one, 4) for name, one in share.to_dict().items()},
         "counts": report.counts,
         "verdict": report.verdict,
+        "host": round(report.line("host").accuracy, 4),
         "raises": round(raises, 4),
-        "reads": report.reads,
+        "best_control": round(max(one.accuracy for one in report.controls), 4),
+        "reads": {label: round(right, 4) for label, right in report.reads.items()},
     }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """A line for each component of a task; numbers of its hosts, seed by seed, where the component matters."""
+    lines = [
+        "| host, component | seeds | cost | first part | recovered in closed form | counts | refined | counts |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda one: (one["task"], one["at"], one["seed"])):
+        groups.setdefault((row["task"], row["at"]), []).append(row)
+    for (task, at), every in groups.items():
+        mine = [row for row in every if "closed" in row]
+        if not mine:
+            continue
+        parts = Counter(row["part"] for row in mine)
+        named = ", ".join(f"{part} ({count})" if len(parts) > 1 else part for part, count in parts.most_common())
+        again = [row.get("refined", row["closed"]) for row in mine]
+        cells = [
+            f"{task}, {at.removeprefix('blocks.')}",
+            f"{len(mine)} of {len(every)}",
+            "; ".join(f"{row['cost']:.2f}" for row in mine),
+            named,
+            *(text for kind in ([row["closed"] for row in mine], again) for text in (shares(kind), counting(kind))),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def shares(reports: list[dict[str, Any]]) -> str:
+    """The recovered shares."""
+    return "; ".join("-" if one["recovered"] is None else f"{one['recovered']['value']:.2f}" for one in reports)
+
+
+def counting(reports: list[dict[str, Any]]) -> str:
+    """How many replacements count."""
+    return f"{sum(one['counts'] for one in reports)} of {len(reports)}"
 
 
 def main() -> None:
     """Explain the hosts that are missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/replacing/plain.json"))
     parser.add_argument("--only", nargs="+", help="names of hosts")
     parser.add_argument("--inputs", type=int, default=1_500)
-    parser.add_argument("--whole", action="store_true", help="whole sub-layers only, no single heads")
+    parser.add_argument("--table", action="store_true", help="print the rows that the file has")
+    parser.add_argument("--at", nargs="+", help="components; by default all")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
-    done = {(row["task"], row["seed"]) for row in rows}
-    for folder in sorted(given.folder.iterdir()):
+    done = {(row["task"], row["seed"], row["at"]) for row in rows}
+    for folder in sorted(given.folder.iterdir()) if given.folder else ():
         name, _, seed = folder.name.rpartition("-")
-        if (given.only and folder.name not in given.only) or (name, int(seed)) in done or name.startswith("add_mod"):
+        if (given.only and folder.name not in given.only) or name.startswith("add_mod"):
             continue
-        rows += rows_of(folder, given.inputs, given.whole)
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        aside = given.out.with_suffix(".tmp")
-        aside.write_text(json.dumps(rows, indent=1) + "\n")
-        aside.replace(given.out)
+        places = [at for at in given.at or places_of(folder) if (name, int(seed), at) not in done]
+        for row in rows_of(folder, places, given.inputs):
+            rows.append(row)
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            aside = given.out.with_suffix(".tmp")
+            aside.write_text(json.dumps(rows, indent=1) + "\n")
+            aside.replace(given.out)
+    if given.table:
+        print(table(rows))
 
 
 if __name__ == "__main__":

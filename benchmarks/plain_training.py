@@ -2,11 +2,12 @@
 
     python benchmarks/plain_training.py FOLDER [--tasks sort add_mod_113] [--seeds 0 1 2] [--steps 4000] [--device cuda]
 
-Each host is written to FOLDER/TASK-SEED: `STAGE.safetensors` and `training.json` (sizes, the inputs it was trained on,
-the curves). 20 % of a task's inputs are held out; of modular addition, 70 % of the pairs. Modular addition has weight
-decay 1, a ReLU and no layer norm, and trains until 5,000 steps after its held-out accuracy reached 99.9 %; the stages
-"half" and "most" are its weights when that accuracy first passed 50 % and 90 %. A host whose folder is complete is
-skipped.
+The hosts of a task are trained together, one for each seed, as one computation with an axis for the seeds: each has its
+own first weights, its own inputs and its own gradient. Each is written to FOLDER/TASK-SEED: `STAGE.safetensors`,
+rounded to float16, and `training.json` (the inputs it was trained on, the curves). 20 % of a task's inputs are held
+out; of modular addition, 70 % of the pairs. Modular addition has weight decay 1, a ReLU and no layer norm, and trains
+until 5,000 steps after its held-out accuracy reached 99.9 %; the stages "half" and "most" are its weights when that
+accuracy first passed 50 % and 90 %. A host whose folder is complete is skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import argparse
 import json
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -24,11 +26,13 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.func import functional_call, stack_module_state, vmap
 
 import tracr
 from tracr import graft, zoo
 from tracr.rasp import rasp
 
+Weights = dict[str, torch.Tensor]
 EVERY, AFTER, REACHED = 100, 5_000, 0.999
 STAGES = {"half": 0.5, "most": 0.9}
 
@@ -107,14 +111,16 @@ class PlainBlock(nn.Module):  # type: ignore[misc]
         for name in ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post"):
             self.add_module(f"hook_{name}", nn.Identity())
 
-    def forward(self, stream: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """The stream after the block; `seen` [batch, 1, query, key]."""
+    def forward(self, stream: torch.Tensor, seen: torch.Tensor, *, last: bool = False) -> torch.Tensor:
+        """The stream after the block, at all positions or at the last one; `seen` [batch, 1, query, key]."""
         stream = self.hook_resid_pre(stream)
         batch, length, width = stream.shape
         q, k, v = self.attn.qkv(self.ln1(stream)).reshape(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         scores = (q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])).masked_fill(~seen, -torch.inf)
-        z = self.attn.hook_z((scores.softmax(dim=-1) @ v).transpose(1, 2))
-        stream = self.hook_resid_mid(stream + self.hook_attn_out(self.attn.o(z.reshape(batch, length, width))))
+        z = self.attn.hook_z((scores.softmax(dim=-1) @ v).transpose(1, 2)).reshape(batch, length, width)
+        if last:
+            stream, z = stream[:, -1:], z[:, -1:]
+        stream = self.hook_resid_mid(stream + self.hook_attn_out(self.attn.o(z)))
         neurons = self.act(self.mlp.into(self.ln2(stream)))
         found: torch.Tensor = self.hook_resid_post(stream + self.hook_mlp_out(self.mlp.out(neurons)))
         return found
@@ -141,67 +147,80 @@ class PlainHost(nn.Module):  # type: ignore[misc]
         self.unembed = nn.Linear(width, task.model.parameters.W_U.shape[1], bias=False)
         self.causal = options.causal
 
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits [batch, position, d_vocab_out]."""
+    def forward(self, ids: torch.Tensor, *, last: bool = False) -> torch.Tensor:
+        """Logits [batch, position, d_vocab_out], at all positions or at the last one."""
         seen = (ids != self.pad)[:, None, None, :].expand(-1, 1, ids.shape[1], -1)
         seen = seen.tril() if self.causal else seen
         stream = self.embed(ids) + self.pos_embed[: ids.shape[1]]
-        for block in self.blocks:
-            stream = block(stream, seen)
+        for number, block in enumerate(self.blocks, 1):
+            stream = block(stream, seen, last=last and number == len(self.blocks))
         found: torch.Tensor = self.unembed(self.ln_final(stream))
         return found
 
 
 class Batch:
-    """Inputs on the device, and the loss and accuracy of a host on them."""
+    """Inputs of all seeds on the device, and the losses and accuracies of their hosts; `last`: at the last position."""
 
-    def __init__(self, data: Any, device: str) -> None:
-        self.data, self.ids = data, torch.as_tensor(data.ids, device=device)
-        self.scored = torch.as_tensor(data.scored, device=device)
-        self.wanted = [torch.as_tensor(one.wanted, device=device) for one in data.answers]
+    def __init__(self, data: list[Any], device: str, *, last: bool) -> None:
+        self.data, self.last = data, last
+        place = slice(-1, None) if last else slice(None)
+        self.ids = torch.as_tensor(np.stack([one.ids for one in data]), device=device)
+        self.scored = torch.as_tensor(np.stack([one.scored[:, place] for one in data]), device=device)
+        every = [[one.wanted[:, place] for one in mine.answers] for mine in data]
+        self.wanted = [torch.as_tensor(np.stack(one), device=device) for one in zip(*every, strict=True)]
 
-    def loss(self, host: PlainHost) -> torch.Tensor:
-        """The mean loss over the scored tokens."""
-        logits, total = host(self.ids)[:, self.data.start :], 0.0
-        for one, wanted in zip(self.data.answers, self.wanted, strict=True):
+    def losses(self, host: PlainHost, weights: Weights) -> torch.Tensor:
+        """The mean loss of each seed over its scored tokens."""
+        found: torch.Tensor = vmap(partial(self._loss, host))(weights, self.ids, self.scored, *self.wanted)
+        return found
+
+    def _loss(
+        self, host: PlainHost, weights: Weights, ids: torch.Tensor, scored: torch.Tensor, *answers: torch.Tensor
+    ) -> torch.Tensor:
+        logits = functional_call(host, weights, (ids,), {"last": self.last})
+        logits, total = logits if self.last else logits[:, self.data[0].start :], torch.zeros((), device=ids.device)
+        for one, wanted in zip(self.data[0].answers, answers, strict=True):
             mine = logits[..., one.start : one.stop]
             if wanted.ndim == 2:
                 logs = mine.double().log_softmax(dim=-1)
                 losses = -logs.gather(-1, wanted.clamp(min=0)[..., None])[..., 0]
             else:
                 losses = ((mine - wanted.to(mine)) ** 2).sum(dim=-1)
-            total = total + (losses * self.scored).sum() / self.scored.sum()
-        assert isinstance(total, torch.Tensor)
+            total = total + (losses * scored).sum() / scored.sum()
         return total
 
-    def measured(self, host: PlainHost) -> tuple[float, float]:
-        """Loss and accuracy."""
+    def measured(self, host: PlainHost, weights: Weights) -> list[tuple[float, float]]:
+        """Loss and accuracy of each seed."""
         with torch.no_grad():
-            right = self.data.score(host(self.ids).float().cpu().numpy())[0].sum()
-            return float(self.loss(host)), float(right / self.data.scored.sum())
+            losses = self.losses(host, weights).tolist()
+            logits = [
+                functional_call(host, {name: one[number] for name, one in weights.items()}, (self.ids[number],))
+                for number in range(len(losses))
+            ]
+        rights = [
+            one.score(mine.float().cpu().numpy())[0].sum() / one.scored.sum()
+            for one, mine in zip(self.data, logits, strict=True)
+        ]
+        return [(loss, float(right)) for loss, right in zip(losses, rights, strict=True)]
 
 
-@dataclass
 class Training:
-    """A host, its optimiser, and the curves so far."""
+    """The hosts of all seeds, their optimiser, and the curves so far."""
 
-    host: PlainHost
-    batches: tuple[Batch, Batch]
-    decay: float
-    graph: bool
-    curves: list[list[float]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        cuda = self.batches[0].ids.is_cuda
+    def __init__(self, hosts: list[PlainHost], batches: tuple[Batch, Batch], decay: float, *, graph: bool) -> None:
+        self.host, self.batches = hosts[0], batches
+        self.weights: Weights = stack_module_state(hosts)[0]
+        self.curves: list[list[list[float]]] = [[] for _ in hosts]
+        cuda = batches[0].ids.is_cuda
         given: dict[str, Any] = {"capturable": True, "foreach": True} if cuda else {}
         self.optimiser = torch.optim.AdamW(
-            self.host.parameters(), lr=1e-3, weight_decay=self.decay, betas=(0.9, 0.98), **given
+            list(self.weights.values()), lr=1e-3, weight_decay=decay, betas=(0.9, 0.98), **given
         )
-        self.replay = self._captured() if self.graph and cuda else self._step
+        self.replay = self._captured() if graph and cuda else self._step
 
     def _step(self) -> None:
         self.optimiser.zero_grad(set_to_none=True)
-        self.batches[0].loss(self.host).backward()
+        self.batches[0].losses(self.host, self.weights).sum().backward()
         self.optimiser.step()
 
     def _captured(self) -> Any:
@@ -218,53 +237,83 @@ class Training:
             self._step()
         return graph.replay
 
-    def measure(self, step: int) -> float:
-        """Add to the curves; the held-out accuracy."""
-        (loss, right), (other, held) = (one.measured(self.host) for one in self.batches)
-        self.curves.append([step, loss, right, other, held])
-        return held
+    def measure(self, step: int) -> list[float]:
+        """Add to the curves; the held-out accuracies."""
+        both = [one.measured(self.host, self.weights) for one in self.batches]
+        for curve, trained, held in zip(self.curves, *both, strict=True):
+            curve.append([step, *trained, *held])
+        return [held[1] for held in both[1]]
 
 
-def train(name: str, seed: int, given: argparse.Namespace) -> None:
-    """Train one host and write it, stage by stage."""
-    folder = given.folder / f"{name}-{seed}"
-    if (folder / "training.json").exists():
+def train(name: str, seeds: list[int], given: argparse.Namespace) -> None:
+    """Train the hosts of a task that are missing and write them, stage by stage."""
+    folders = {seed: given.folder / f"{name}-{seed}" for seed in seeds}
+    seeds = [seed for seed in seeds if not (folders[seed] / "training.json").exists()]
+    if not seeds:
         return
-    folder.mkdir(parents=True, exist_ok=True)
     task, began = task_of(name), time.time()
-    torch.manual_seed(seed)
     data = data_of(task)
-    order = np.random.default_rng(seed).permutation(len(data))
+    orders = {seed: np.random.default_rng(seed).permutation(len(data)) for seed in seeds}
     middle = round(task.trained * len(data))
-    halves = tuple(Batch(data.rows(np.sort(one), cut=False), given.device) for one in (order[:middle], order[middle:]))
-    training = Training(PlainHost(task).to(given.device), (halves[0], halves[1]), task.decay, given.graph)
-    last, pending = given.steps or task.steps, {} if task.norm else dict(STAGES)
-    for step in range(last + 1):
-        if step % EVERY == 0:
-            held = training.measure(step)
-            for stage in [stage for stage, least in pending.items() if held >= least]:
-                del pending[stage]
-                write(folder, stage, training.host)
-            if not task.norm and held >= REACHED:
-                last = min(last, next(int(row[0]) for row in training.curves if row[4] >= REACHED) + AFTER)
+    sides = ([one[:middle] for one in orders.values()], [one[middle:] for one in orders.values()])
+    batches = [
+        Batch([data.rows(np.sort(one), cut=False) for one in side], given.device, last=not task.norm) for side in sides
+    ]
+    hosts = []
+    for seed in seeds:
+        folders[seed].mkdir(parents=True, exist_ok=True)
+        torch.manual_seed(seed)
+        hosts.append(PlainHost(task).to(given.device))
+    training = Training(hosts, (batches[0], batches[1]), task.decay, graph=given.graph)
+    runs = {
+        seed: SeedRun(folders[seed], number, {} if task.norm else dict(STAGES), given.steps or task.steps)
+        for number, seed in enumerate(seeds)
+    }
+    end = max(one.last for one in runs.values())
+    for step in range(end + 1):
+        if step % EVERY == 0 or step == end:
+            training.measure(step)
+            for seed in [seed for seed, run in runs.items() if run.finished(training, task, step)]:
+                del runs[seed]
+                about = {"task": name, "seed": seed, "steps": step, "seconds": round(time.time() - began, 1)}
+                curve = training.curves[seeds.index(seed)]
+                about |= {"together": len(seeds), "trained_on": np.sort(orders[seed][:middle]).tolist()}
+                about["curves"] = [[float(f"{one:.6g}") for one in row] for row in curve]
+                (folders[seed] / "training.json").write_text(json.dumps(about) + "\n")
             if step % (10 * EVERY) == 0:
-                print(name, seed, step, *(f"{one:.4g}" for one in training.curves[-1][1:]), flush=True)
-                write(folder, "final", training.host)
-            if step >= last:
+                print(name, step, *(f"{curve[-1][4]:.4f}" for curve in training.curves), flush=True)
+            if not runs:
                 break
         training.replay()
-    write(folder, "final", training.host)
-    about = {"task": name, "seed": seed, "steps": step, "seconds": round(time.time() - began, 1)}
-    about |= {"trained_on": np.sort(order[:middle]).tolist(), "curves": training.curves}
-    (folder / "training.json").write_text(json.dumps(about) + "\n")
-    print(name, seed, "done", step, *(f"{one:.4g}" for one in training.curves[-1][1:]), flush=True)
+    print(name, "done", step, *(f"{curve[-1][4]:.4f}" for curve in training.curves), flush=True)
 
 
-def write(folder: Path, stage: str, host: PlainHost) -> None:
-    """The weights of a stage."""
-    save_file(
-        {key: one.detach().cpu().contiguous() for key, one in host.state_dict().items()}, folder / f"{stage}.part"
-    )
+@dataclass
+class SeedRun:
+    """The training of one seed: its folder, its number, the stages to come, its last step."""
+
+    folder: Path
+    number: int
+    pending: dict[str, float]
+    last: int
+
+    def finished(self, training: Training, task: HostTask, step: int) -> bool:
+        """Write the stages that are reached; whether the training is over."""
+        curve = training.curves[self.number]
+        for stage in [stage for stage, least in self.pending.items() if curve[-1][4] >= least]:
+            del self.pending[stage]
+            write(self.folder, stage, training.weights, self.number)
+        if not task.norm and curve[-1][4] >= REACHED:
+            self.last = min(self.last, next(int(row[0]) for row in curve if row[4] >= REACHED) + AFTER)
+        if step >= self.last or step % (10 * EVERY) == 0:
+            write(self.folder, "final", training.weights, self.number)
+        return step >= self.last
+
+
+def write(folder: Path, stage: str, weights: Weights, number: int) -> None:
+    """The weights of a stage of one seed."""
+    rounded = {name: one[number].detach().half().cpu().contiguous() for name, one in weights.items()}
+    save_file(rounded, folder / f"{stage}.part")
     (folder / f"{stage}.part").replace(folder / f"{stage}.safetensors")
 
 
@@ -286,9 +335,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--no-graph", dest="graph", action="store_false", help="without CUDA graphs")
     given = parser.parse_args()
-    for seed in given.seeds:
-        for name in given.tasks:
-            train(name, seed, given)
+    for name in given.tasks:
+        train(name, given.seeds, given)
 
 
 if __name__ == "__main__":

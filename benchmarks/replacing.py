@@ -20,7 +20,9 @@ The first part of a ranking is the true one in one of these senses, each weaker 
 - the host tells no difference: with either part it gives the right answer, and, with inputs interchanged, the answer
   that it gives with its own component, at so many tokens that the answers with both are the same at 99 % or more.
 
---table prints the rows that miss, and the shares.
+--table prints the rows that miss, and the shares. --told prints a share for another order, from the same rows: of the
+parts that `explain` takes for equal, those are kept whose output tells almost as much of what the component writes as
+any (within so much of the variance), and then the simplest is taken.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ import tracr
 from tracr import graft
 from tracr.graft.controls import told_by
 from tracr.graft.observed import CodedValues, observe
+from tracr.graft.ranking import FAITHFUL, TIE
 from tracr.graft.replacing import workbench
 
 COSTS, WANTED, SHARE = 0.05, 0.99, 0.75
@@ -53,6 +56,7 @@ def main() -> None:
     parser.add_argument("--refine", type=int, default=100)
     parser.add_argument("--inputs", type=int, default=1500)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--told", nargs="+", type=float, default=[], help="tolerances of what parts tell")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -74,6 +78,11 @@ def main() -> None:
                 aside.replace(given.out)
     if given.table:
         print(table(rows))
+    costly = [row for row in rows if "ranking" in row]
+    for tolerance in given.told:
+        first = [told_first(row["ranking"], tolerance)[0] for row in costly]
+        right = [one for one in first if one["same"] or one["same_at_positions"]]
+        print(f"told within {tolerance}: the true part, or equal at each position: {of(right, first)}")
 
 
 def rows_of(name: str, twin: Any, given: argparse.Namespace, done: set[tuple[str, str]]) -> Any:
@@ -163,6 +172,23 @@ def equality(row: dict[str, Any]) -> int:
             return number
     agree = (first[name] + true[name] - 1 if true else 0.0 for name in ("accuracy", "swapped"))
     return 3 if min(agree) >= WANTED else len(EQUAL)
+
+
+def told_first(ranking: list[dict[str, Any]], tolerance: float) -> list[dict[str, Any]]:
+    """The parts that the first has no advantage over, by what they tell and then by entropy; then the others."""
+    tied = [one for one in ranking if ranking_accuracy(ranking) - one["accuracy"] <= TIE]
+    faithful = max(one["faithful"] for one in tied) - FAITHFUL
+    best = max(one.get("swapped", 1.0) for one in tied)
+    kept = [one for one in tied if one["faithful"] >= faithful]
+    kept = [one for one in kept if min(best - one.get("swapped", 1.0) - TIE, one.get("swapped_low", 0.0)) <= 0] or kept
+    told = max(one["told"] for one in kept) - tolerance
+    first = sorted((one for one in kept if one["told"] >= told), key=lambda one: (one["bits"], -one["told"]))
+    return [*first, *(one for one in ranking if one not in first)]
+
+
+def ranking_accuracy(ranking: list[dict[str, Any]]) -> float:
+    """The best accuracy in a ranking."""
+    return float(max(one["accuracy"] for one in ranking))
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import tracr
 from tracr.errors import FormatError, InputError, TracrError, UnknownName
@@ -275,6 +277,30 @@ def test_grafts_are_saved_and_loaded(twin: Any, tmp_path: Path) -> None:
         graft.load(folder, host)
 
 
+def test_saved_grafts_that_do_not_fit_together_are_refused(twin: Any, tmp_path: Path) -> None:
+    """Maps and descriptions that someone wrote with right digests: every one is refused when it is loaded."""
+    host, inputs = twin.to_torch(), graft.inputs_of(twin.teacher, 100)
+    folder = tmp_path / "graft"
+    graft.replace(host, "blocks.0.attn.0", graft.Part(twin.teacher, "blocks.0.attn.0"), inputs).save(folder)
+    info, maps = (folder / "graft.json").read_text(), (folder / "maps.safetensors").read_bytes()
+    arrays = safetensors.numpy.load(maps)
+    changes: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({"at": ["blocks.0.mlp"]}, {}, "takes parts that are mlps"),
+        ({"parts": []}, {}, "that do not fit together"),
+        ({"at": ["blocks.0.attn." + "9" * 5000]}, {}, "no place"),
+        ({}, {"extra": np.zeros(3, dtype=np.float32)}, "is no map of the graft"),
+        ({}, {"part0.read0.weight": arrays["part0.read0.weight"][:-1]}, "different widths"),
+        ({}, {"write.positions": arrays["write.positions"][:0]}, "do not fit together"),
+    ]
+    for other, held, wrong in changes:
+        packed = safetensors.numpy.save({**arrays, **held})
+        (folder / "maps.safetensors").write_bytes(packed)
+        digest = {"sha256": hashlib.sha256(packed).hexdigest()}
+        (folder / "graft.json").write_text(json.dumps({**json.loads(info), **digest, **other}))
+        with pytest.raises(FormatError, match=wrong):
+            graft.load(folder, host)
+
+
 def test_wrong_hosts_places_and_data_are_refused(twin: Any) -> None:
     """Each message names what is wrong."""
     host, part = twin.to_torch(), graft.Part(twin.teacher, "blocks.0.attn.0")
@@ -316,6 +342,9 @@ def test_data_of_ids() -> None:
     assert right.tolist() == [[True, False], [False, False]]
     assert losses[0, 0] < 1e-6 < losses[1, 0]
     assert losses[0, 1] == 0
+    for ids, answers in (([[9, 1, 2], [9, 3]], [[5, -1], [4, -1]]), ([[9, 1, 2], [9, 3, 0]], [[5, "x"], [4, -1]])):
+        with pytest.raises(InputError, match="tables of whole numbers"):
+            graft.data_of_ids([(1, 2), (3,)], ids, answers, start=1, pad=0)
     with pytest.raises(InputError, match="need ids"):
         graft.data_of_ids([(1, 2)], [[1, 2, 3]], [[1, 2]])
     with pytest.raises(TracrError, match="different lengths"):

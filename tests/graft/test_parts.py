@@ -111,6 +111,7 @@ def test_a_whole_mlp_is_a_part_beside_its_groups() -> None:
     [
         ("blocks.0.mlp.0", "no place"),
         ("blocks.x.attn", "no place"),
+        (f"blocks.0.attn.{'9' * 5000}", "no place"),
         ([], "no place"),
         (["blocks.0.attn.0", "blocks.1.attn.0"], "one layer"),
         (["blocks.0.attn.0", "blocks.0.mlp"], "one layer"),

@@ -17,7 +17,7 @@ import torch
 from tracr import graft
 from tracr.graft.controls import exchanged_inputs
 from tracr.graft.observed import coded, observe
-from tracr.graft.ranking import ExplainedBy, _ordered, told_of_writing
+from tracr.graft.ranking import ExplainedBy, _ordered, _worth_refining, told_of_writing
 from tracr.graft.recovery import ShareInterval
 from tracr.graft.replacing import workbench
 
@@ -60,6 +60,38 @@ def test_two_parts_of_equal_entropy_are_told_apart_by_what_the_component_writes(
         assert [str(one.part) for one in _ordered([rows[number] for number in order])] == ["0.9", "0.6", "0.3"]
 
 
+def test_simpler_parts_are_refined_if_another_is_enough() -> None:
+    """A part with more values may recover all in closed form; simpler ones that recover half are then refined."""
+    import dataclasses
+
+    shares = {"few": (1.0, 0.4), "true": (1.5, 0.9), "other": (1.2, 0.6), "more": (3.0, 1.0), "most": (4.0, 0.7)}
+    rows = [
+        dataclasses.replace(row(name, behind=1 - share, bits=bits), recovered=ShareInterval(share, share, share))
+        for name, (bits, share) in shares.items()
+    ]
+    assert [str(rows[number].part) for number in _worth_refining(rows)] == ["true", "other"]
+    without = [one for one in rows if str(one.part) != "more"]
+    assert [str(without[number].part) for number in _worth_refining(without)] == ["true", "most", "other", "few"]
+
+
+def test_parts_that_cannot_be_read_do_not_crowd_out_the_true_one() -> None:
+    """A part of a later layer knows the answer but reads a variable that is not there yet: it goes behind."""
+    twin: Any = tracr.load(f"{TWINS}/hist")
+    inputs = graft.inputs_of(twin.teacher, 300)
+    options = twin.teacher.options
+    count = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("count")
+    here = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.EQ)
+    later = rasp.Aggregate(here, count).named("later")
+    model = tracr.compile(later, options.vocab, options.max_seq_len, level=0)
+    copies = [one for one in graft.parts_of(model, "later") if one.kind == "head" and one.layer > 0]
+    assert copies
+    parts = [*copies, graft.Part(twin.teacher, "blocks.0.attn.0")]
+    ranking = graft.explain(twin.to_torch(), "blocks.0.attn.0", parts, inputs, grafted=1)
+    assert ranking.best.part is parts[-1]
+    assert ranking.best.recovered is not None
+    assert ranking.best.recovered.value >= 0.99
+
+
 def test_measures_of_the_true_part() -> None:
     """In the compiled model itself the true part is faithful, tells all that is written, and agrees if interchanged."""
     opened = rasp.SelectorWidth(rasp.Select(rasp.tokens, "(", rasp.Comparison.EQ)).named("opened")
@@ -95,7 +127,7 @@ def test_exchanged_inputs_have_the_same_length() -> None:
 
 
 def test_refining_only_where_it_is_needed() -> None:
-    """If a part recovers 99 % in closed form, `refine` changes nothing."""
+    """If the simplest part recovers 99 % in closed form, `refine` changes nothing."""
     torch.manual_seed(0)
     twin: Any = tracr.load(f"{TWINS}/shift_by")
     inputs = graft.inputs_of(twin.teacher, 200)

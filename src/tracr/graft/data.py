@@ -209,7 +209,13 @@ def data_of_ids(
         pad: the id of padding, if inputs are padded.
     """
     kept = tuple(tuple(one) for one in inputs)
-    numbers, wanted = np.asarray(ids, dtype=np.int64), np.asarray(answers, dtype=np.int64)
+    try:
+        numbers, wanted = (np.asarray(one, dtype=np.int64) for one in (ids, answers))
+    except (ValueError, TypeError) as error:  # rows of different lengths, or no numbers
+        raise InputError(
+            "ids and answers must be tables of whole numbers, [input, position] and [input, token]",
+            hint="pad shorter inputs after their tokens; answers are -1 where nothing is asked",
+        ) from error
     real = tokens_of(kept)
     if numbers.ndim != 2 or numbers.shape != (len(kept), start + real.shape[1]) or wanted.shape != real.shape:
         raise InputError(

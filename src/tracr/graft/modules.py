@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from tracr.graft.fitting import ReadMap, WriteMap
@@ -17,6 +18,10 @@ __all__ = ["PartModule", "ReadModule", "WriteModule"]
 
 def _tensor(array: Any) -> torch.Tensor:
     return torch.tensor(np.asarray(array), dtype=torch.float32)
+
+
+def _array(tensor: torch.Tensor) -> NDArray[np.float64]:
+    return np.asarray(tensor.detach().cpu().double().numpy())
 
 
 class ReadModule(nn.Module):
@@ -31,6 +36,11 @@ class ReadModule(nn.Module):
         self.bias = nn.Parameter(_tensor(found.bias), requires_grad=False)
         self.register_buffer("codes", _tensor(found.codes))
         self.scores = nn.Identity()
+
+    @property
+    def map(self) -> ReadMap:
+        """The map as arrays."""
+        return ReadMap(*(_array(one) for one in (self.weight, self.bias, self.codes)))
 
     def forward(self, stream: torch.Tensor) -> torch.Tensor:
         """The number of the value at each token."""
@@ -100,6 +110,11 @@ class WriteModule(nn.Module):
         self.register_buffer("codes", _tensor(found.codes))
         for name in ("vectors", "positions", "before", "pad"):
             self.register_parameter(name, nn.Parameter(_tensor(getattr(found, name)), requires_grad=False))
+
+    @property
+    def map(self) -> WriteMap:
+        """The map as arrays."""
+        return WriteMap(*(_array(one) for one in (self.codes, self.vectors, self.positions, self.before, self.pad)))
 
     def forward(self, out: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """[batch, position, d_model], for outputs [batch, token, dimension]."""

@@ -11,7 +11,7 @@ from tracr.errors import TracrError
 
 __all__ = ["GraftPlace", "place_of"]
 
-NAME = re.compile(r"blocks\.(\d+)\.(?:(mlp)|attn(?:\.(\d+))?)")
+NAME = re.compile(r"blocks\.([0-9]{1,6})\.(?:(mlp)|attn(?:\.([0-9]{1,6}))?)")
 
 
 @dataclass(frozen=True)

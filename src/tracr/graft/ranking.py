@@ -1,10 +1,13 @@
 """`explain`: which part of a library does what a component of a host does?
 
 1. The host runs once. Parts that read and write the same values on the data, up to renaming, are one candidate.
-2. Every candidate is tried without reading: the component writes what a map makes of the part's output, computed by
-   the program. The candidates that keep the host right on a few inputs to fit with go on; of those that keep it equally
-   right, those whose output has less entropy go first.
+2. Every candidate is tried on a few inputs to fit with: its variables are read, and a few maps that write are tried.
+   The candidates that keep the host right go on; of those that keep it equally right, those whose output has less
+   entropy go first.
 3. The candidates that go on are grafted as `replace` does it, and scored on inputs to test with.
+4. If maps may be refined, those of the candidates that are right most often are. If a part recovers 99 % in closed
+   form, only simpler parts that recover half or more are refined: a part with more values has more vectors to write,
+   and may recover everything in closed form where the true part needs refining.
 
 Several parts may keep the host right. Of those whose accuracy is the best up to `TIE`:
 
@@ -33,6 +36,8 @@ from tracr.arguments import whole
 from tracr.errors import TracrError
 from tracr.graft.controls import exchanged_inputs, recovery_of
 from tracr.graft.fitting import fit_write, fit_write_means
+from tracr.graft.grafted import Grafted
+from tracr.graft.modules import WriteModule
 from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part
 from tracr.graft.parts_library import distinct
@@ -45,7 +50,8 @@ TRIAL, TIE = 0.02, 0.005  # shares that differ by less count as equal, in the fi
 FAITHFUL = 0.05  # the same, of what parts compute
 SWAPS = 2  # exchanges of inputs
 SHOWN = 96  # inputs of the first trial
-ENOUGH = 0.99  # if a part recovers this in closed form, no maps are refined
+ENOUGH = 0.99  # if a part recovers this in closed form, only simpler parts are refined,
+HALF = 0.5  # if they recover this
 FEWER = 5  # candidates whose maps are refined
 
 
@@ -153,7 +159,8 @@ def explain(
         data: as for `replace`.
         share: the share of the inputs to fit with.
         grafted: how many candidates go on after the first trial.
-        refine: steps of gradient descent on the maps of the first of these, if none recovers 99 % in closed form.
+        refine: steps of gradient descent on the maps of the best five of these; if one recovers 99 % in closed form, of
+            simpler ones.
         aim: as for `replace`.
         tokens: as for `replace`.
         seed: of the division of the inputs and of the intervals.
@@ -166,10 +173,14 @@ def explain(
         raise TracrError(f"no part of the library can be at {bench.sites.place.name}", hint="pass other parts")
     chosen = _first_trial(bench, [one for one, _ in candidates])[:count]
     recovery = recovery_of(bench, seed)
-    rows = _explained(bench, recovery, [candidates[number] for number in chosen], 0)
-    if steps and max((one.recovered.value for one in rows if one.recovered), default=1.0) < ENOUGH:
-        best = np.argsort([-one.accuracy for one in rows], kind="stable")[:FEWER]
-        rows = _explained(bench, recovery, [candidates[chosen[number]] for number in best], steps)
+    going = [candidates[number] for number in chosen]
+    grafts = [bench.graft([one], one.output) for one, _ in going]
+    rows = _explained(bench, recovery, going, grafts)
+    if steps and (refined := _worth_refining(rows)):
+        for number in refined:
+            one = going[number][0]
+            grafts[number] = bench.graft([one], one.output, refine=steps)
+        rows = _explained(bench, recovery, going, grafts)
     return PartRanking(
         bench.sites.place.name,
         recovery.accuracy(recovery.host),
@@ -180,12 +191,12 @@ def explain(
 
 
 def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[int]:
-    """The numbers of the candidates, in the order of what they keep right without reading."""
+    """The numbers of the candidates, in the order of what they keep right on a few inputs."""
     data = bench.fit.rows(np.arange(min(SHOWN, len(bench.fit))), cut=False)
     rights = []
     for one in candidates:
         maps = bench.write_maps(one.output, 2)
-        shown = bench.fitted_rows(one.output).classes[: len(data)]
+        shown = bench.computed(bench.modules([one]), WriteModule(maps[0]), data, bench.record.stream[: len(data)])
         rights.append(max(bench.score(data, found.written(shown))[0].sum() for found in maps) / data.scored.sum())
     found = np.array(rights)
     return _simplest_first(found, [one.output.bits for one in candidates], found.max(initial=0.0) - TRIAL)
@@ -204,21 +215,38 @@ def _simplest_first(values: Any, bits: Sequence[float], enough: float) -> list[i
 Candidate = tuple[ObservedPart, tuple[str, ...]]
 
 
-def _explained(bench: Workbench, recovery: Recovery, candidates: Sequence[Candidate], refine: int) -> list[ExplainedBy]:
-    """The candidates, grafted and scored."""
-    grafts = [bench.graft([one], one.output, refine=refine) for one, _ in candidates]
-    made = [bench.computed(grafted, one.output) for grafted, (one, _) in zip(grafts, candidates, strict=True)]
-    logits = [one.logits(bench.test.ids) for one in grafts]
-    scores = [HostScore(*bench.test.score(one)) for one in logits]
-    swapped = _swapped(bench, [written for _, written in made])
+def _worth_refining(rows: Sequence[ExplainedBy]) -> list[int]:
+    """The numbers of the candidates whose maps are refined: the best; if one is enough, the best simpler ones."""
+    shares = [one.recovered.value if one.recovered else 1.0 for one in rows]
+    enough = min((one.bits for one, share in zip(rows, shares, strict=True) if share >= ENOUGH), default=None)
+    if enough is None:
+        found = list(range(len(rows)))
+    else:
+        found = [number for number, one in enumerate(rows) if one.bits < enough and shares[number] >= HALF]
+    return sorted(found, key=lambda number: -rows[number].accuracy)[:FEWER]
+
+
+def _explained(
+    bench: Workbench, recovery: Recovery, candidates: Sequence[Candidate], grafts: Sequence[Grafted]
+) -> list[ExplainedBy]:
+    """The candidates as they are grafted, scored."""
+    test, streams = bench.test, bench.test_record.stream
+    made = [bench.computed(one.compiled_parts, one.write, test, streams) for one in grafts]
+    logits = [one.logits(test.ids) for one in grafts]
+    scores = [HostScore(*test.score(one)) for one in logits]
+    swapped = _swapped(bench, [one.write.map.written(found) for one, found in zip(grafts, made, strict=True)])
     best = max(scores, key=recovery.accuracy)
     tied = [recovery.accuracy(best) - recovery.accuracy(one) <= TIE for one in scores]
     best_swapped = max(itertools.compress(swapped, tied), key=recovery.accuracy)
     rows, there = [], bench.writes_at(bench.test)
     for number, (observed, equal) in enumerate(candidates):
-        labels = [variable.label for variable in observed.part.inputs]
-        reads = {label: bench.read(values).tested for label, values in zip(labels, observed.reads, strict=True)}
-        computed, wanted = made[number][0], bench.test_rows(observed.output)
+        reads = {
+            variable.label: bench.accuracy_of(read.map, values)
+            for variable, read, values in zip(
+                observed.part.inputs, grafts[number].compiled_parts[0].reads, observed.reads, strict=True
+            )
+        }
+        computed, wanted = CodedValues(made[number], observed.output.codes), bench.test_rows(observed.output)
         row = ExplainedBy(
             part=observed.part,
             recovered=recovery.recovered(scores[number]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -21,9 +21,9 @@ from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, recorded
 from tracr.graft.modules import PartModule, WriteModule
 from tracr.graft.observed import CodedValues, ObservedPart, coded, observe
 from tracr.graft.part import Part
-from tracr.graft.place import place_of
+from tracr.graft.place import GraftPlace, place_of
 
-__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "joint_output", "replace", "workbench"]
+__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "check_kinds", "joint_output", "replace", "workbench"]
 
 Swaps = Mapping[int, Mapping[tuple[str, int], Any]]
 FEW = 256  # inputs on which maps that write are compared
@@ -151,15 +151,17 @@ class Workbench:
         found, own = (torch.as_tensor(one) for one in (self.logits(self.few, written), self.record.logits))
         return float(self.few.losses(found, self.reference(own[: len(self.few), : found.shape[1]])).sum())
 
-    def computed(self, grafted: Grafted, output: CodedValues) -> tuple[CodedValues, NDArray[np.float32]]:
-        """The values of an output that a graft computes on the inputs to test with, and what it writes for them."""
-        stream = torch.as_tensor(self.test_record.stream[:, self.test.start :], dtype=torch.float32)
-        real = torch.as_tensor(self.test.real, device=self.host.device)
+    def computed(
+        self, parts: Iterable[PartModule], write: WriteModule, data: GraftData, streams: NDArray[Any]
+    ) -> NDArray[np.int64]:
+        """The numbers [input, token] of the output values that parts compute on data, with the host's streams there."""
+        device = self.host.device
+        stream = torch.as_tensor(streams[:, data.start :], dtype=torch.float32, device=device)
+        real = torch.as_tensor(data.real, device=device)
         with torch.no_grad():
-            out = [part(stream.to(self.host.device), real) for part in grafted.compiled_parts]
-            found = grafted.write.values(torch.cat(out, dim=-1), real)
-            written = grafted.write.of_classes(found)
-        return CodedValues(found.cpu().numpy(), output.codes), written.cpu().numpy()
+            out = [part.to(device)(stream, real) for part in parts]
+            found = write.to(device).values(torch.cat(out, dim=-1), real)
+        return np.asarray(found.cpu().numpy())
 
     def divergence(self, logits: NDArray[Any]) -> float:
         """How far logits on the inputs to test with are from the host's own, at a scored token."""
@@ -263,6 +265,15 @@ def joint_output(observed: Sequence[ObservedPart]) -> CodedValues:
     return coded(np.concatenate(codes, axis=-1), classes[0] >= 0)
 
 
+def check_kinds(place: GraftPlace, parts: Sequence[Part]) -> None:
+    """Refuse neurons in the place of heads, and heads in the place of neurons."""
+    kind = {"attn": "head", "mlp": "mlp"}[place.kind]
+    if not parts or any(one.kind != kind for one in parts):
+        raise TracrError(
+            f"{place.name} takes parts that are {kind}s", hint="heads take the place of heads, neurons that of an MLP"
+        )
+
+
 def replace(
     host: nn.Module,
     at: str | Sequence[str],
@@ -298,11 +309,6 @@ def replace(
     if not parts or not all(isinstance(one, Part) for one in parts):
         raise TracrError("there is no part to put in", hint="pass graft.Part(model, name), or a list of them")
     bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
-    kinds = {"attn": "head", "mlp": "mlp"}
-    if any(one.kind != kinds[bench.sites.place.kind] for one in parts):
-        raise TracrError(
-            f"{bench.sites.place.name} takes parts that are {kinds[bench.sites.place.kind]}s",
-            hint="heads take the place of heads, neurons that of an MLP",
-        )
+    check_kinds(bench.sites.place, parts)
     observed = bench.observed(parts)
     return bench.graft(observed, joint_output(observed), refine=whole("refine", refine))

@@ -27,6 +27,7 @@ from tracr.graft.host import HostModel
 from tracr.graft.modules import PartModule, WriteModule
 from tracr.graft.part import Part
 from tracr.graft.place import place_of
+from tracr.graft.replacing import check_kinds
 from tracr.saving import models
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import Reader, parse
@@ -103,6 +104,8 @@ def load(folder: str | Path, host: nn.Module) -> Grafted:
         start, pad = given["start"].integer(), None if given["pad"].data is None else given["pad"].integer()
         modules = [PartModule(part, _reads(arrays, number, part)) for number, part in enumerate(parts)]
         write = _write(arrays, start, sum(len(part.weights.writes) for part in parts))
+        check_kinds(place, parts)
+        _check_arrays(arrays, modules, len(write.pad))
     except TracrError as error:
         raise FormatError(f"{path} is not a graft that can be loaded: {error.diagnostic.what}", hint=AGAIN) from None
     hosted = HostModel(host)
@@ -135,9 +138,22 @@ def _write(arrays: dict[str, Any], start: int, width: int) -> WriteMap:
     held = {name: _array(arrays, f"write.{name}", 1 if name == "pad" else 2) for name in WRITES}
     model = len(held["pad"])
     fits = held["codes"].shape[1] == width and len(held["codes"]) == len(held["vectors"])
-    if not fits or len(held["before"]) != start or any(held[name].shape[1] != model for name in WRITES[1:4]):
+    fits = fits and len(held["before"]) == start and len(held["positions"]) > 0
+    if not fits or any(held[name].shape[1] != model for name in WRITES[1:4]):
         raise FormatError(f"{MAPS} has maps for writing that do not fit together", hint=AGAIN)
     return WriteMap(**held)
+
+
+def _check_arrays(arrays: dict[str, Any], modules: list[PartModule], width: int) -> None:
+    """Refuse arrays that nothing uses, and maps that read a stream of another width than the graft writes to."""
+    used = {f"write.{name}" for name in WRITES}
+    for number, module in enumerate(modules):
+        for place, read in enumerate(module.reads):
+            used |= {f"part{number}.read{place}.{name}" for name in ("weight", "bias", "codes")}
+            if read.weight.shape[0] != width:
+                raise FormatError(f"{MAPS} has maps that read and write streams of different widths", hint=AGAIN)
+    if unused := sorted(set(arrays) - used):
+        raise FormatError(f"{MAPS} has the array {unused[0][:60]!r}, which is no map of the graft", hint=AGAIN)
 
 
 def _array(arrays: dict[str, Any], name: str, dims: int) -> NDArray[Any]:

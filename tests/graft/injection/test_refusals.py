@@ -144,6 +144,7 @@ def test_folders_are_checked(tmp_path: Path) -> None:
 def test_inputs_begin_with_bos() -> None:
     """Measurements refuse inputs for which the circuit was not made."""
     injected = inject(random_host(), COUNT, **GOOD, max_seq_len=4)
-    for ids, says in (([[1, 2]], "begin with BOS"), ([1, 2], "a table of ids"), ([[0, WORDS]], "ids from 0")):
+    table = "a table of ids"
+    for ids, says in (([[1]], "begin with BOS"), ([1], table), ([[0, 1], [0]], table), ([[0, WORDS]], "ids from 0")):
         with pytest.raises(InputError, match=says):
             injected.check(ids)

@@ -84,9 +84,13 @@ class TaskScore:
 
 def as_ids(ids: object, interface: Interface, host: GPT2Host) -> Array:
     """Inputs as an array [input, position] of ids that begin with BOS."""
-    found = np.asarray(ids)
+    wrong = "inputs must be a table of ids, [input, position]"
+    try:
+        found = np.asarray(ids)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(wrong, hint="give inputs of one length") from error
     if found.ndim != 2 or not found.size or not np.issubdtype(found.dtype, np.integer):
-        raise InputError("inputs must be a table of ids, [input, position]", hint="give inputs of one length")
+        raise InputError(wrong, hint="give inputs of one length")
     if found.min() < 0 or found.max() >= host.words or found.shape[1] > host.positions:
         what = f"inputs must have ids from 0 to {host.words - 1} and at most {host.positions} positions"
         raise InputError(what, hint="encode them with the host's tokenizer")

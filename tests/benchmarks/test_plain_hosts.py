@@ -1,0 +1,61 @@
+"""Hosts without known answers: seeds trained together, and the published experiment on modular addition."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.repository
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmarks can be imported."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+
+
+def test_seeds_trained_together_are_what_they_are_alone(tmp_path: Path) -> None:
+    """Each host of a training together has the weights and curves that it has if it trains alone."""
+    from plain_training import load_host, train
+
+    for name, seeds in (("together", [0, 1]), ("alone", [1])):
+        given = argparse.Namespace(folder=tmp_path / name, steps=4, device="cpu", graph=False)
+        train("add_mod_5", seeds, given)
+    curves = [
+        json.loads((tmp_path / name / "add_mod_5-1" / "training.json").read_text())["curves"]
+        for name in ("together", "alone")
+    ]
+    assert [row[0] for row in curves[0]] == [0, 4]
+    np.testing.assert_allclose(curves[0], curves[1], rtol=1e-3)
+    assert curves[0][1][1] < curves[0][0][1]
+    (_, one), (_, other) = (load_host(tmp_path / name / "add_mod_5-1") for name in ("together", "alone"))
+    for key, weights in one.state_dict().items():
+        np.testing.assert_allclose(weights.numpy(), other.state_dict()[key].numpy(), atol=2e-3)
+
+
+def test_restricted_logits_keep_the_waves_of_the_sum() -> None:
+    """A wave of the sum at a kept frequency and a constant stay; other frequencies and other functions go."""
+    from modular_addition import restricted
+
+    prime = 7
+    terms = np.array([(one, other) for one in range(prime) for other in range(prime)])
+    total = 2 * np.pi * terms.sum(axis=1) / prime
+    kept = np.stack([np.cos(2 * total), 0.5 * np.sin(2 * total) + 3.0], axis=1)
+    gone = np.stack([np.cos(total), np.sin(2 * np.pi * terms[:, 0] / prime)], axis=1)
+    np.testing.assert_allclose(restricted(kept + gone, terms, prime, [2]), kept, atol=1e-12)
+
+
+def test_the_tables_of_the_page_are_those_of_the_files() -> None:
+    """docs/replacing.md shows the rows of docs/replacing as they are."""
+    import modular_addition
+    import plain_hosts
+
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "replacing.md").read_text()
+    for table, file in ((plain_hosts.table, "plain.json"), (modular_addition.table, "modular.json")):
+        assert table(json.loads((docs / "replacing" / file).read_text())) in page
