@@ -280,6 +280,8 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"seed": 1.5}, "seed"),
         ({"seed": -1}, "seed"),
         ({"seconds": -1}, "seconds"),
+        ({"data": "abc"}, "not a list of inputs"),
+        ({"data": [1, 2]}, "not a list of inputs"),
     ):
         with pytest.raises(TracrError, match=message):
             natural.twin(model, **settings)

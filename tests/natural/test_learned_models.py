@@ -303,7 +303,7 @@ def test_arguments_are_checked_before_training() -> None:
     with pytest.raises(TracrError, match=r"tell 10 directions apart, which do not fit into 5 dimensions"):
         learned_parts(model, superposed=True, width=5)
     for data in ("abc", [1, 2], 3):
-        with pytest.raises(TracrError, match="data must be a list of inputs"):
+        with pytest.raises(TracrError, match="not a list of inputs"):
             learned_parts(model, data=data)
     for noise in (0, -1, "much", True, 1):
         with pytest.raises(TracrError, match="noise must be"):

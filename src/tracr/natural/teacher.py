@@ -21,6 +21,7 @@ from tracr.natural.defined import Defined, defined_of
 from tracr.natural.network import Patch, Tree, TwinNetwork
 from tracr.natural.sites import EMBED, Sites
 from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import short_repr
 
 __all__ = ["Effect", "Inputs", "Lesson", "Teacher", "inputs_of", "teacher_of"]
 
@@ -45,6 +46,7 @@ class Inputs:
 
 def inputs_of(model: DesignedModel, data: Sequence[Sequence[Any]] | None, seed: int = 0) -> Inputs:
     """The given inputs; else all inputs the model takes, or many random ones."""
+    _check_data(data)
     vocab, (shortest, longest) = model.options.vocab, model.program.lengths
     everything = False
     if data is None:
@@ -58,6 +60,14 @@ def inputs_of(model: DesignedModel, data: Sequence[Sequence[Any]] | None, seed: 
         raise TracrError("the program is defined on fewer than two of the inputs", hint="pass data=, more inputs")
     ids, _, lengths = model.vocabulary.encode(kept)
     return Inputs(ids.astype(np.int32), np.array(lengths, dtype=np.int32), kept, everything)
+
+
+def _check_data(data: Any) -> None:
+    """Refuse what is not a list of inputs; a text is one input, not a list of them."""
+    listed = isinstance(data, Sequence) and not isinstance(data, str)
+    if data is None or (listed and all(isinstance(tokens, Sequence) for tokens in data)):
+        return
+    raise TracrError(f"not a list of inputs: {short_repr(data)}", hint='write ["abca", "bb"], for example')
 
 
 def _all(vocab: Sequence[Any], shortest: int, longest: int) -> list[list[Any]]:

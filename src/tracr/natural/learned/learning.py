@@ -28,7 +28,6 @@ from tracr.natural.learned.directions import (
 from tracr.natural.learned.fitting import FittedPart, fit, width_of
 from tracr.natural.learned.model import LearnedModel, LearnedPart
 from tracr.natural.teacher import inputs_of
-from tracr.values import short_repr
 
 __all__ = ["PartProgress", "learned_parts"]
 
@@ -83,7 +82,6 @@ def learned_parts(
     seed, steps, noise = arguments.whole("seed", seed), arguments.whole("steps", steps, 1), _noise(noise)
     rotated, superposed = arguments.flag("rotated", rotated), arguments.flag("superposed", superposed)
     width = _width(model, rotated, superposed, width)
-    _check_data(data)
     streams = streams_of(model, inputs_of(model, data).ids)
     spacing = spacing_of(streams)
     margins = margins_of(model, spacing, noise)
@@ -129,14 +127,6 @@ def _check_model(model: object) -> None:
         )
     if not model.n_layers:
         raise TracrError("the model has no layers, so there is nothing to learn", hint="use a program with heads")
-
-
-def _check_data(data: Any) -> None:
-    """Refuse what is not a list of inputs; a text is one input, not a list of them."""
-    listed = isinstance(data, Sequence) and not isinstance(data, str)
-    if data is None or (listed and all(isinstance(tokens, Sequence) for tokens in data)):
-        return
-    raise TracrError(f"data must be a list of inputs, not {short_repr(data)}", hint='such as data=["abca", "bb"]')
 
 
 def _noise(noise: Any) -> float:
