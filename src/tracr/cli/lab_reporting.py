@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tracr.cli.options import Json, print_json
+
+if TYPE_CHECKING:
+    from tracr.lab.reporting.lab_report import OneReport, TracksReport
 
 __all__ = ["report_scores"]
 
@@ -53,35 +56,47 @@ def report_scores(
 
     Example: tracr lab report results -o report.html, or: tracr lab report edges variables features -o report.html
     """
-    from tracr.cli.lab_screen import as_cells, csv_text, show_errors, show_standings
+    from tracr.cli.lab_screen import show_errors, show_standings
     from tracr.lab import report
     from tracr.lab.reporting import TracksReport
-    from tracr.writing import write_file
 
     made = report(results[0], title=title) if len(results) == 1 else report(results, title=title)
-    several = made.named if isinstance(made, TracksReport) else {}
-    runs = tuple(several.values()) if isinstance(made, TracksReport) else (made,)
-    cells = [{"track": name, **as_cells(one)} for name, run in several.items() for one in run.leaderboard()]
-    cells = cells or [as_cells(one) for one in made.leaderboard()]
-    if csv is not None and csv.suffix.lower() == ".csv":
-        write_file(csv, csv_text(cells).encode())
-    elif csv is not None:
-        made.save_tables(csv)
-    if figures is not None:
-        made.save_figures(figures)
+    runs = tuple(made.named.values()) if isinstance(made, TracksReport) else (made,)
+    _write_parts(made, csv, figures)
     if output is not None:
         page = made.save(output)
         rows, cases = sum(len(one.table.rows) for one in runs), {case for one in runs for case in one.table.cases}
         typer.echo(f"{page}: {rows:,} rows of {len(cases)} cases, {len(made.html) / 1e6:.1f} MB")
     elif as_json:
-        print_json(cells)
+        print_json(_cells(made))
     else:
-        for one in runs:
+        for number, one in enumerate(runs):
             if len(runs) > 1:
-                typer.echo(f"{one.title}\n")
+                typer.echo(f"{one.title}\n" if number == 0 else f"\n{one.title}\n")
             show_standings(one.leaderboard())
-            if len(runs) > 1:
-                typer.echo("")
     if errors:
         for one in runs:
             show_errors(one.table.light)
+
+
+def _cells(made: OneReport | TracksReport) -> list[dict[str, Any]]:
+    """The leaderboard as rows of cells; of several runs, with the name of the run."""
+    from tracr.cli.lab_screen import as_cells
+    from tracr.lab.reporting import TracksReport
+
+    if isinstance(made, TracksReport):
+        return [{"track": name, **as_cells(one)} for name, run in made.named.items() for one in run.leaderboard()]
+    return [as_cells(one) for one in made.leaderboard()]
+
+
+def _write_parts(made: OneReport | TracksReport, csv: Path | None, figures: Path | None) -> None:
+    """Write the tables and the figures that were asked for."""
+    from tracr.cli.lab_screen import csv_text
+    from tracr.writing import write_file
+
+    if csv is not None and csv.suffix.lower() == ".csv":
+        write_file(csv, csv_text(_cells(made)).encode())
+    elif csv is not None:
+        made.save_tables(csv)
+    if figures is not None:
+        made.save_figures(figures)

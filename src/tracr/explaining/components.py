@@ -128,18 +128,20 @@ def _recoded(node: SOpNode, read: list[Variable], written: list[Variable]) -> Sa
         return None
     if len(read) > 1:
         return "combine", f"takes {node.label}, or its backup where {node.label} is missing"
-    number, to_number = any(one.numerical for one in read), any(one.numerical for one in written)
-    if number:
-        return (
-            None
-            if isinstance(node.op, Aggregation) or to_number
-            else ("map", f"turns the number {node.label} into its code")
-        )
-    if to_number:
+    if read[0].numerical:
+        return _from_number(node, written)
+    if any(one.numerical for one in written):
         return "map", f"turns the code of {node.label} into a number"
-    if any(one.compact for one in (*read, *written)):
+    if read[0].compact or any(one.compact for one in written):
         return "map", f"writes {node.label} in another code"
     return "map", f"rounds the code of {node.label} to 0 and 1"
+
+
+def _from_number(node: SOpNode, written: list[Variable]) -> Said | None:
+    """Neurons that read a variable as a number and write its code; `None` for others."""
+    if isinstance(node.op, Aggregation) or any(one.numerical for one in written):
+        return None
+    return "map", f"turns the number {node.label} into its code"
 
 
 def _neurons(program: Program, node: SOpNode, written: list[Variable]) -> Said:

@@ -186,23 +186,18 @@ def _combined(program: Program, chosen: CompositeNode) -> str:
     simple = _simplified(program, chosen)
     if simple is not None:
         return simple
-    neutral, strong = (ALL, NONE) if chosen.kind == "and" else (NONE, ALL)
     sides = [(_words(program, part), program.selectors[part]) for part in _parts(program, chosen)]
-    if chosen.kind != "not":
-        if any(words == strong for words, _ in sides):
-            return strong
-        sides = [(words, part) for words, part in sides if words != neutral]
-        if len(sides) < 2:
-            return sides[0][0] if sides else neutral
-    texts = [f"({words})" if _mixed(part, chosen) else words for words, part in sides]
-    match chosen.kind:
-        case "not":
-            return {ALL: NONE, NONE: ALL}.get(texts[0], f"{EXCEPT}{texts[0]}")
-        case "and":
-            return _all_of(texts)
-        case "or":
-            told = [f"not {words.removeprefix(EXCEPT)}" if words.startswith(EXCEPT) else words for words in texts]
-            return " or ".join(sorted(told, key=lambda words: words.startswith("not ")))
+    if chosen.kind == "not":
+        ((words, part),) = sides
+        return {ALL: NONE, NONE: ALL}.get(words, f"{EXCEPT}{_bracketed(words, part, chosen)}")
+    neutral, strong = (ALL, NONE) if chosen.kind == "and" else (NONE, ALL)
+    if any(words == strong for words, _ in sides):
+        return strong
+    sides = [(words, part) for words, part in sides if words != neutral]
+    if len(sides) < 2:
+        return sides[0][0] if sides else neutral
+    texts = [_bracketed(words, part, chosen) for words, part in sides]
+    return _all_of(texts) if chosen.kind == "and" else _any_of(texts)
 
 
 def _parts(program: Program, chosen: CompositeNode) -> Iterator[int]:
@@ -215,9 +210,10 @@ def _parts(program: Program, chosen: CompositeNode) -> Iterator[int]:
             yield number
 
 
-def _mixed(inner: Selector, outer: CompositeNode) -> bool:
-    """Whether a part of a combination needs brackets: it is a combination of another kind."""
-    return isinstance(inner, CompositeNode) and inner.kind != outer.kind and inner.kind != "not"
+def _bracketed(words: str, inner: Selector, outer: CompositeNode) -> str:
+    """The words for a part of a combination; in brackets if it is a combination of another kind."""
+    mixed = isinstance(inner, CompositeNode) and inner.kind != outer.kind and inner.kind != "not"
+    return f"({words})" if mixed else words
 
 
 def _all_of(texts: list[str]) -> str:
@@ -226,6 +222,12 @@ def _all_of(texts: list[str]) -> str:
     last = [words for words in texts if words.startswith((HERE, OWN, EXCEPT))]
     other = [words for words in texts if words not in placed and words not in last]
     return " ".join(filter(None, [" and ".join(placed), " and ".join(other), *last]))
+
+
+def _any_of(texts: list[str]) -> str:
+    """Alternatives; those with "not" come last."""
+    told = [f"not {words.removeprefix(EXCEPT)}" if words.startswith(EXCEPT) else words for words in texts]
+    return " or ".join(sorted(told, key=lambda words: words.startswith("not ")))
 
 
 def _simplified(program: Program, chosen: CompositeNode) -> str | None:
