@@ -284,9 +284,9 @@ def _content(path: Path, most: Mapping[str, int]) -> dict[str, bytes]:
 
 
 def tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a safetensors file."""
+    """The arrays of a safetensors file, by name: the library gives them in another order on every run."""
     try:
-        return safetensors.numpy.load(data)
+        return dict(sorted(safetensors.numpy.load(data).items()))
     except Exception as error:  # safetensors raises several types, and KeyError for types unknown to numpy
         raise FormatError(f"{name} is not a safetensors file: {error}") from None
 

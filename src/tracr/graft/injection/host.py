@@ -142,7 +142,7 @@ def _from_folder(folder: Path) -> GPT2Host:
 
 def _named(state: Mapping[str, Array]) -> dict[str, Array]:
     """The weights in float64 by their short names, with the head's own matrix."""
-    found = {name.removeprefix(PREFIX): np.asarray(array, dtype=np.float64) for name, array in state.items()}
+    found = {name.removeprefix(PREFIX): np.asarray(array, dtype=np.float64) for name, array in sorted(state.items())}
     found = {name: array for name, array in found.items() if not name.endswith((".attn.bias", ".attn.masked_bias"))}
     if "wte.weight" in found:
         found.setdefault("lm_head.weight", found["wte.weight"])
