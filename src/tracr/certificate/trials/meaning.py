@@ -54,6 +54,7 @@ class Meaning:
         self.selectors = {selector["id"]: selector for selector in program["selectors"]}
         self.tables = {name: array.tolist() for name, array in tables.items()}
         self.values: dict[int, list[Any] | None] = {}
+        self.nearest: dict[tuple[int, Fraction], int | None] = {}  # of numbers seen before
         for number, sop in self.sops.items():
             listed = sop["domain"].get("values") if sop["domain"]["kind"] == "finite" else None
             self.values[number] = None if listed is None else [read_value(value) for value in listed]
@@ -130,10 +131,13 @@ class Meaning:
             if not (low <= x <= high or _near(x, low) or _near(x, high)):
                 raise Undefined
             return x
-        near = [(abs(n - x), code) for code, v in enumerate(listed) if (n := number_of(v)) is not None and _near(x, n)]
-        if not near:
+        if (number, x) not in self.nearest:
+            numbers = [(number_of(value), code) for code, value in enumerate(listed)]
+            near = [(abs(n - x), code) for n, code in numbers if n is not None and _near(x, n)]
+            self.nearest[number, x] = min(near)[1] if near else None
+        if (code := self.nearest[number, x]) is None:
             raise Undefined
-        return min(near)[1]
+        return code
 
     def _listed(self, number: int, value: Any) -> Any:
         """The code of a value."""
