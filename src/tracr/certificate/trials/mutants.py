@@ -40,7 +40,7 @@ class Mutant:
 
 
 def mutant(parts: SavedParts, rng: np.random.Generator, kind: str | None = None) -> Mutant:
-    """A random mutant, of one kind or of any; the order of the arrays does not matter (safetensors reads them in any)."""
+    """A random mutant, of one kind or of any; whatever the order of the arrays (safetensors reads them in any)."""
     parts = _with(parts, weights=dict(sorted(parts.weights.items())), tables=dict(sorted(parts.tables.items())))
     kind = KINDS[int(rng.integers(len(KINDS)))] if kind is None else kind
     makers = {"weight": _weight, "weights": _weights, "table": _table, "program": _program, "hints": _hints}
