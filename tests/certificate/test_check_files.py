@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import tracr_check
 from tests.certificate.check_cases import example, write
@@ -124,6 +125,25 @@ def test_changed_json_is_rejected(tmp_path: Path, name: str, change: Callable[[A
 def test_extreme_weights_are_rejected(tmp_path: Path, value: float) -> None:
     """NaN, infinite, huge and tiny weights."""
     assert not tracr_check.check_folder(saved(tmp_path, in_weights("embed.W_E", value))).accepted
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("table", ["sops", "selectors"])
+def test_tables_of_fractions_are_rejected(tmp_path: Path, table: str, kind: type[np.floating[Any]]) -> None:
+    """A code between two codes would be cut off here, and could be rounded elsewhere: the program would be two."""
+    content = write(example("frac_prevs"), tmp_path)
+    tables = parse_tensors(content[TABLES], TABLES)
+    name = next(name for name in tables if name.startswith(table))
+    for added in (0.0, 0.4):
+        changed = tables[name].astype(kind) + kind(added)
+        data = safetensors.numpy.save({**tables, name: changed})
+        hints = json.loads(content[CERTIFICATE])
+        hints["sha256"][TABLES] = sha256(data)
+        (tmp_path / TABLES).write_bytes(data)
+        (tmp_path / CERTIFICATE).write_text(json.dumps(hints))
+        verdict = tracr_check.check_folder(tmp_path)
+        assert not verdict.accepted
+        assert "type" in verdict.reason
 
 
 @pytest.mark.parametrize("name", [*CONTENT, CERTIFICATE])
