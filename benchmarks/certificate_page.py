@@ -25,7 +25,6 @@ GROUPS = {
     "random": "random programs, default controls, a new seed",
     "composite": "random programs with composite selectors",
     "causal": "random programs under a causal mask",
-    "bfloat16": "the library at (8, 16), compiled for bfloat16 and checked in it, levels 0, 1, 2",
 }
 VARIANTS = {
     "rotated": "rotated (seed 1)",
@@ -80,6 +79,17 @@ def variants(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"Rejected with layer norms, at level 1: {', '.join(names) or 'none'}."
 
 
+def sixteen(found: Mapping[str, Any]) -> Iterator[str]:
+    """How many models compiled for bfloat16 are accepted in it, by level, and which programs are not."""
+    group = found["bfloat16"]
+    yield "| compiled for bfloat16 and checked in it, padded, at (8, 16) | level 0 | level 1 | level 2 |"
+    yield "|---|---|---|---|"
+    yield f"| the library | {' | '.join('{} of {}'.format(*group['levels'][one]) for one in '012')} |"
+    yield ""
+    for what, rows in (("Rejected", group["rejected"]), ("Not compiled", group["not compiled"])):
+        yield f"{what}: {', '.join(dict.fromkeys(f'`{name}`' for name, _, _ in rows)) or 'none'}."
+
+
 def mutants(found: Mapping[str, Any]) -> Iterator[str]:
     """What the campaign found."""
     total, counts = found["total"], found["total"]["counts"]
@@ -98,6 +108,7 @@ def written(page: str) -> str:
     parts = {
         "coverage": "\n".join(coverage(data)),
         "variants": "\n".join(variants(data)),
+        "sixteen": "\n".join(sixteen(data)),
         "mutants": "\n".join(mutants(json.loads(MUTANTS.read_text(encoding="utf-8")))),
     }
     for name, text in parts.items():
