@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tracr
+from tests.hanging import HUNG
 from tests.notebooks import texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
@@ -33,6 +34,6 @@ def test_notebook_shows_what_it_stores(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")])))
     stored = nbformat.read(EXAMPLES / name, as_version=4)
     fresh = nbformat.read(EXAMPLES / name, as_version=4)
-    nbclient.NotebookClient(fresh, timeout=300, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+    nbclient.NotebookClient(fresh, timeout=HUNG, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
     assert texts(fresh.cells) == texts(stored.cells)
     assert any(texts(stored.cells))

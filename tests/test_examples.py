@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import tracr
+from tests.hanging import HUNG
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HEAVY = {"paper_compression": ("jax", "optax", "matplotlib")}
@@ -65,7 +66,7 @@ def run(script: Path | str, *options: str) -> str:
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            command, capture_output=True, encoding="utf-8", timeout=120, env=environment, cwd=folder, check=False
+            command, capture_output=True, encoding="utf-8", timeout=HUNG, env=environment, cwd=folder, check=False
         )
     assert done.returncode == 0, done.stderr
     return done.stdout

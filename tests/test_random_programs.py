@@ -68,7 +68,7 @@ def test_few_random_programs_are_refused(block: int) -> None:
 @pytest.mark.slow
 @mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=10, composite=True), inputs=st.just(20))
-@settings(max_examples=usual(400, long=1500), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=usual(250, long=1500), deadline=None, suppress_health_check=list(HealthCheck))
 def test_models_compute_larger_random_programs(case: Case, inputs: int) -> None:
     """The same for larger programs, hundreds of them."""
     check(case, inputs)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tracr
+from tests.hanging import HUNG
 from tests.notebooks import texts
 
 nbformat = pytest.importorskip("nbformat")
@@ -27,7 +28,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     path = os.pathsep.join(filter(None, [str(Path(tracr.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
     folder = tmp_path_factory.mktemp("notebook")
     client = nbclient.NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}
+        notebook, timeout=HUNG, kernel_name="python3", resources={"metadata": {"path": folder}}
     )
     client.execute(env={**os.environ, "PYTHONPATH": path})
     return [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.hanging import HUNG
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
 
@@ -18,7 +19,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SCRIPT = BENCHMARKS / "against_original.py"
 
 
-def run(*arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, timeout: float = HUNG) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
 
@@ -88,7 +89,7 @@ def test_the_report_says_what_was_stopped_reached_and_missed(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_quick_run(tmp_path: Path) -> None:
-    done = run("--quick", "--programs", "hist", "--out", str(tmp_path), timeout=600)
+    done = run("--quick", "--programs", "hist", "--out", str(tmp_path))
     if "pip could not install" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.hanging import HUNG
+
 SECONDS, BYTES = 20, 3 * 2**30
 NAMES = ("model.json", "tables.safetensors", "weights.safetensors")
 Files = dict[str, bytes]
@@ -253,7 +255,7 @@ def main(folder: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     for what, files in hostile(read(Path(folder))):
         print(json.dumps({"what": what}), file=sys.stderr, flush=True)
-        faulthandler.dump_traceback_later(3 * SECONDS, exit=True)
+        faulthandler.dump_traceback_later(HUNG // 3, exit=True)
         with tempfile.TemporaryDirectory() as place:
             for name, data in files.items():
                 Path(place, name).write_bytes(data)

@@ -14,6 +14,7 @@ import pytest
 import tracr
 import tracr_check
 from tests.certificate.hostile_folders import SECONDS, broken_tensors, hostile, hostile_hints, read, with_digests
+from tests.hanging import HUNG
 from tests.tiers import usual
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, wrong_inputs
@@ -44,7 +45,7 @@ def test_hostile_folders_are_rejected_in_time(folder: Path) -> None:
         text=True,
         env=environment,
         check=False,
-        timeout=600,
+        timeout=HUNG,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     *found, last = map(json.loads, done.stdout.splitlines())

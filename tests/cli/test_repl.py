@@ -16,6 +16,7 @@ import pytest
 
 import tracr
 from tests.cli.calling import run
+from tests.hanging import HUNG
 from tests.text.cases import of_kind
 from tests.text.transcripts import entries
 from tracr.cli.repl.session import Session
@@ -280,7 +281,7 @@ class TestTerminal:
             for text, expected in (("", ">>"), *keys):
                 os.write(master, text.encode())
                 ready = (">>", "..") if text.endswith("\r") and text != "quit\r" else ""
-                new, deadline = "", time.monotonic() + 120
+                new, deadline = "", time.monotonic() + HUNG
                 while expected not in plain(new) or not plain(new).rstrip().endswith(ready):
                     assert time.monotonic() < deadline, f"after {text!r}: {plain(seen + new)}"
                     if select.select([master], [], [], 0.2)[0]:
@@ -289,7 +290,7 @@ class TestTerminal:
                         except OSError:
                             break
                 seen += new
-            process.wait(timeout=120)
+            process.wait(timeout=HUNG)
         finally:
             process.kill()
             process.wait()

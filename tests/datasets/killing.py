@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.hanging import HUNG
+
 MAIN = "import typer; from tracr.cli.sampling import sample; typer.run(sample)"
 
 
@@ -28,7 +30,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 def kill_when(ready: Callable[[], bool], *arguments: object) -> None:
     """Start the command and kill it as soon as `ready`."""
     process = subprocess.Popen(command(*arguments), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    end = time.monotonic() + 300
+    end = time.monotonic() + HUNG
     while not ready():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end

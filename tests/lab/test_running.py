@@ -16,6 +16,7 @@ import pytest
 import tracr
 from tests.cli.calling import invoke, run_apart
 from tests.cli.calling import run as run_here
+from tests.hanging import HUNG
 from tests.lab.result_rows import brute_force
 from tests.natural.twins import untrained
 from tracr import lab
@@ -139,7 +140,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, own: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    end = time.monotonic() + 300
+    end = time.monotonic() + HUNG
     while len(list(out.glob("parts/*.parquet"))) < 3:
         assert process.poll() is None
         assert time.monotonic() < end

@@ -95,7 +95,7 @@ def test_a_damaged_subject_is_refused(tmp_path: Path) -> None:
     """Weights of another subject under a key, or a lost file, are an error that says what to delete."""
     for seed in (0, 1):
         lab.subject("hist", "rotated", seed=seed, cache=tmp_path)
-    first, second = tmp_path.iterdir()
+    first, second = sorted(tmp_path.iterdir())
     (first / "subject.json").write_bytes((second / "subject.json").read_bytes())
     with pytest.raises(tracr.FormatError, match=r"is damaged\n  hint: delete this folder"):
         [lab.subject("hist", "rotated", seed=seed, cache=tmp_path) for seed in (0, 1)]

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tracr
+from tests.hanging import HUNG
 from tests.learn.attempts import WRONG
 from tests.learn.brute_force import last_sop, smallest, wrong_inputs
 from tracr import learn
@@ -271,7 +272,7 @@ def test_time_is_bounded_in_other_threads() -> None:
     slow = rasp.Map(slowly, rasp.tokens)
     thread = threading.Thread(target=lambda: found.append(learn.puzzle(3).check(slow, seconds=0.2)))
     thread.start()
-    thread.join(60)
+    thread.join(HUNG)
     assert "the time is up" in found[0].message
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tracr
+from tests.hanging import HUNG
 from tracr import learn
 
 nbformat = pytest.importorskip("nbformat")
@@ -76,7 +77,7 @@ def test_it_runs_in_a_kernel_of_its_own(tmp_path: Path) -> None:
     pytest.importorskip("ipykernel")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     path = os.pathsep.join(filter(None, [str(Path(tracr.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
-    client = nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}})
+    client = nbclient.NotebookClient(notebook, timeout=HUNG, resources={"metadata": {"path": tmp_path}})
     client.execute(env={**os.environ, "PYTHONPATH": path})
     for cell in notebook.cells:
         if cell.cell_type == "code":

@@ -71,7 +71,7 @@ def test_setting_a_variable_leaves_padding_alone(level: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, usual(2000, long=4000), 500))
+@pytest.mark.parametrize("start", range(0, usual(1000, long=4000), 500))
 def test_thousands_of_random_programs(start: int) -> None:
     """The same by the thousand, most of them at one level."""
     with Tally(least=0.9) as tally:

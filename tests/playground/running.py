@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.hanging import HUNG
+
 START = """
 import sys, json
 from dataclasses import replace
@@ -52,7 +54,12 @@ class RunningServer:
     port: int
 
     def ask(
-        self, path: str, body: Any = None, headers: Mapping[str, str] | None = None, method: str = "", wait: float = 60
+        self,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        method: str = "",
+        wait: float = HUNG,
     ) -> Answer:
         """Send a request: GET, or POST if there is a body, which is JSON unless it is bytes."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=wait)
@@ -72,7 +79,7 @@ class RunningServer:
 
     def connect(self) -> socket.socket:
         """An open connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=HUNG)
 
     def workers(self) -> list[int]:
         """The process ids of its workers."""

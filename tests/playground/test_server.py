@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.hanging import HUNG
 from tests.playground.running import QUICK, SLOW, RunningServer, running
 from tracr.playground.page_files import INDEX, page_files
 from tracr.playground.requests import TASKS
@@ -178,7 +179,7 @@ def test_a_newer_request_of_a_tab_stops_the_older(server: RunningServer) -> None
 
     older, answer = in_threads(lambda: server.compile("the tab", **SLOW), newer)
     assert (older.status, answer.status) == (409, 200)
-    assert older.seconds < 8
+    assert older.seconds < 8 + 10 * answer.seconds  # the second for a busy machine
 
 
 def test_the_rate_of_one_browser_is_limited() -> None:
@@ -212,7 +213,7 @@ def test_the_command_starts_and_stops() -> None:
         server = RunningServer(process, int(line.split(":")[2].split()[0]))
         assert server.ask("/health").json["workers"] == 1
         server.stop()
-        assert process.wait(20) == 0
+        assert process.wait(HUNG) == 0
 
 
 def test_a_page_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

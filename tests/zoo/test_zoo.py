@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tracr
-from tests.tiers import in_turn
+from tests.tiers import in_turn, usual
 from tracr import zoo
 from tracr.cli import app
 from tracr.datasets import meaning
@@ -25,6 +25,7 @@ from tracr.zoo import Entry
 NAMES = zoo.names()
 model_of = cache(lambda name: zoo.load(name))
 MOST = 6_000  # inputs of one program in the slow tier
+INTERPRETED = usual(1_500, long=MOST)  # of these, by the interpreter, which is slower than the model
 
 
 def inputs(entry: Entry, most: int) -> list[list[Any]]:
@@ -64,13 +65,13 @@ def test_program_and_model_do_the_task(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "level"), in_turn(NAMES, (0, 1, 2)))
 def test_program_and_model_do_the_task_everywhere(name: str, level: int) -> None:
-    """On all inputs, or thousands of them, at every level."""
+    """The model on all inputs, or thousands of them, at one level in turn; the interpreter on a part of them."""
     entry = zoo.get(name)
     tried = inputs(entry, MOST)
     program, answers = entry.program, entry.load(level)(tried)
-    for xs, answer in zip(tried, answers, strict=True):
+    for number, (xs, answer) in enumerate(zip(tried, answers, strict=True)):
         assert not wrong(entry, xs, answer)
-        if level == 1:
+        if level == 1 and number % -(-len(tried) // INTERPRETED) == 0:
             assert not wrong(entry, xs, evaluate(program, xs, causal=entry.causal))
 
 

@@ -102,20 +102,11 @@ def check(case: Case, level: int, variant: str) -> None:
 
 
 @pytest.mark.slow
-@mostly_compared()
-@settings(max_examples=40, deadline=None)
+@mostly_compared(0.9)
+@settings(max_examples=usual(150, long=750), deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(list(VARIANTS)))
 def test_random_variants_compute_and_hold_the_program(case: Case, level: int, variant: str) -> None:
     """Any program at any level, in any variant."""
-    check(case, level, variant)
-
-
-@pytest.mark.slow
-@mostly_compared(0.9)
-@settings(max_examples=usual(250, long=750), deadline=None)
-@given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(list(VARIANTS)))
-def test_many_random_variants(case: Case, level: int, variant: str) -> None:
-    """The same for longer."""
     check(case, level, variant)
 
 

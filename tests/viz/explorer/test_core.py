@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.agreement import compile_quietly
+from tests.hanging import HUNG
 from tests.strategies import VOCABULARIES, Case
 from tests.tally import Tally, compile_case
 from tests.tiers import slow, usual
@@ -46,7 +47,7 @@ def in_node(jobs: Sequence[Job]) -> list[list[dict[str, Any]]]:
         for model, inputs, patches in jobs
     ]
     done = subprocess.run(
-        ["node", str(EVALUATE)], input=json.dumps(content), capture_output=True, text=True, check=True, timeout=300
+        ["node", str(EVALUATE)], input=json.dumps(content), capture_output=True, text=True, check=True, timeout=HUNG
     )
     results: list[list[dict[str, Any]]] = json.loads(done.stdout)
     return results

@@ -217,8 +217,9 @@ def _rewritten(circuit: Circuit, stored: _Stored) -> Circuit:
     folded = {variable: noted(linear, stored.explained(linear)) for variable, linear in circuit.folded.items()}
     read = {variable: rows for variable, rows in circuit.read.items() if variable is not stored.source.variable}
     read[stored.new] = np.ones(stored.new.size, dtype=bool)
-    for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
-        read[special] = np.ones(1, dtype=bool)
+    for special in (BOS, PAD):
+        if any(special in part.reads for part in components):
+            read[special] = np.ones(1, dtype=bool)
     return replace(circuit, embedded=embedded, components=components, folded=folded, read=read, through=through)
 
 
