@@ -20,6 +20,7 @@ from tracr import natural
 from tracr.errors import TracrError
 from tracr.natural import distilling, finishing
 from tracr.natural.admission import Admission, Rate
+from tracr.natural.saving import load
 
 COUNT = Path(__file__).parents[2] / "docs" / "natural" / "twins" / "count"
 HIST = tracr.compile(programs.make_hist(), "abc", 4)
@@ -57,7 +58,7 @@ def test_a_spoilt_twin_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distilling, "SIZES", {"cpu": sizes})
     for name, value in {"HELD_OUT": 300, "IDLE": 300, "TRIES": 2**12, "MANY_TRIES": 2**12}.items():
         monkeypatch.setattr(distilling, name, value)
-    good = tracr.load(COUNT)
+    good = load(COUNT)
     rng = np.random.default_rng(0)
 
     def noisy(array: Any) -> Any:

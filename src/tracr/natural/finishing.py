@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -70,9 +69,8 @@ def finish(
 
 def _weights(twins: Sequence[TwinModel]) -> Tree:
     """The weights of twins, with a leading axis."""
-    return jax.tree.map(
-        lambda *arrays: jnp.asarray(np.stack(arrays)), *(dict(twin.parameters.named()) for twin in twins)
-    )
+    each = [dict(twin.parameters.named()) for twin in twins]
+    return {name: jnp.asarray(np.stack([weights[name] for weights in each])) for name in each[0]}
 
 
 def _checked(given: Sequence[TwinModel]) -> list[TwinModel]:
