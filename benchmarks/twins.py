@@ -43,7 +43,6 @@ from tracr.ir.parameters import Parameters
 from tracr.natural.admission import Admission, Rate
 from tracr.natural.architecture import architecture_of
 from tracr.natural.cases import case_of
-from tracr.natural.checkpoint import Checkpoint
 from tracr.natural.saving import load
 
 if TYPE_CHECKING:
@@ -250,6 +249,8 @@ def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[s
 def finish(name: str, seeds: list[int], given: argparse.Namespace) -> None:
     """Train seeds of one program further, from the state of their training, and write their new rows."""
     import jax
+
+    from tracr.natural.checkpoint import Checkpoint
 
     file, began, used = row_file(given.out, name), time.time(), time.process_time()
     rows = {row["seed"]: row for row in json.loads(file.read_text())}
