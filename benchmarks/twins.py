@@ -2,6 +2,7 @@
 
     python benchmarks/twins.py -o results/ [--programs hist,hist2:0+3] [--seeds 4] [--jobs 4] [--seconds 540]
     python benchmarks/twins.py -o results/ --missing [--jobs 6] [--each-seconds 1400]
+    python benchmarks/twins.py -o results/ --finish --programs bigram_count:2+3 --steps 2000 --batch 128
     python benchmarks/twins.py -o results/ --score          # edge patching of the admitted twins that have none
     python benchmarks/twins.py -o results/ --fold           # put the rows into docs/natural/results.json
     python benchmarks/twins.py -o docs/natural --table      # the table of the page, from results.json
@@ -12,7 +13,9 @@ own. A finished program is skipped, a stopped one continues from its checkpoint.
 `results.json` holds a row for each program and seed. `--missing` names the programs of docs/natural/results.json with
 fewer than three admitted seeds; some need more steps (`LONGER`). With `--score`, also on another machine, the rows of
 admitted twins get the AUROC of exact edge patching, edges needed alone against inert ones
-(`tracr.natural.edge_auroc`). Meant for a GPU; small programs also train on a CPU.
+(`tracr.natural.edge_auroc`). Meant for a GPU; small programs also train on a CPU. `--finish` trains seeds that are not
+admitted further (`tracr.natural.finish`), also on another machine, from the state of their training; their rows then
+have the steps of both trainings, and what is of the second one alone under names with `finish`.
 
 On one H200, compiling takes longer than training: ten jobs at a time, the programs sharing a compilation cache
 (JAX_COMPILATION_CACHE_DIR), without Triton's products (XLA_FLAGS=--xla_gpu_enable_triton_gemm=false), and under
@@ -36,6 +39,9 @@ from typing import TYPE_CHECKING, Any
 
 import tracr
 from tracr import natural, zoo
+from tracr.ir.parameters import Parameters
+from tracr.natural.admission import Admission, Rate
+from tracr.natural.architecture import architecture_of
 from tracr.natural.cases import case_of
 from tracr.natural.saving import load
 
@@ -101,6 +107,7 @@ def main() -> None:
         "--programs", default=",".join([*LIBRARY, *OTHERS]), help="names, separated by commas; hist:0+3 for these seeds"
     )
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--finish", action="store_true", help="train the seeds further that are not admitted")
     parser.add_argument("--missing", action="store_true", help="the programs with too few admitted seeds")
     parser.add_argument("--steps", type=int, help=f"by default {STEPS:,}, more for some programs")
     parser.add_argument("--batch", type=int, default=512)
@@ -125,7 +132,10 @@ def main() -> None:
         write(KEPT, folded(json.loads(KEPT.read_text()), new))
         return
     (given.out / "rows").mkdir(parents=True, exist_ok=True)
-    if given.score:
+    if given.finish:
+        for chosen in given.programs.split(","):
+            finish(chosen.partition(":")[0], seeds_of(chosen, given), given)
+    elif given.score:
         for file in sorted((given.out / "rows").glob("*.json")):
             write(file, scored(given.out, json.loads(file.read_text()), given.pairs))
     else:
@@ -234,6 +244,54 @@ def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[s
         twin.save(given.out / f"{name}-{twin.seed}")
         print(twin, f"{time.time() - began:.0f} s", flush=True)
     return rows(made, time.time() - began)
+
+
+def finish(name: str, seeds: list[int], given: argparse.Namespace) -> None:
+    """Train seeds of one program further, from the state of their training, and write their new rows."""
+    import jax
+
+    from tracr.natural.checkpoint import Checkpoint
+
+    file, began, used = row_file(given.out, name), time.time(), time.process_time()
+    rows = {row["seed"]: row for row in json.loads(file.read_text())}
+    model = case_of(name).load()
+    architecture = architecture_of(model, 64, 16, 128, layer_norm=True, activation="gelu")
+    means, done = Checkpoint.means(given.out / f"{name}.training", architecture.shapes(model))
+    nothing = Admission(Rate(0, 0), every_input=False, sites=())
+    unmeasured = [
+        natural.TwinModel(
+            model,
+            architecture,
+            Parameters.of({key: array[list(rows).index(seed)] for key, array in means.items()}),
+            nothing,
+            seed,
+            done,
+        )
+        for seed in seeds
+    ]
+
+    def show(progress: natural.Progress) -> None:
+        worst = " ".join(f"{one:.4f}" for one in progress.worst)
+        spent = f"{time.time() - began:5.0f} s, processor {time.process_time() - used:5.0f} s"
+        print(f"{name} {done} + {progress.done} {spent}  worst {worst}  {progress.admitted}", flush=True)
+
+    steps = given.steps or 4_000
+    made = natural.finish(unmeasured, steps=steps, batch=given.batch, seconds=limit(given), progress=show)
+    device = jax.devices()[0].device_kind
+    settings = argparse.Namespace(batch=rows[seeds[0]]["batch"])
+    new = rows_of(name, model, settings, done + steps, rows[seeds[0]]["device"], made, time.time() - began)
+    for twin, row in zip(made, new, strict=True):
+        print(twin, flush=True)
+        if twin.admitted:
+            twin.save(given.out / f"{name}-{twin.seed}", overwrite=True)
+        row["seconds"] = rows[twin.seed]["seconds"]
+        row["finish device"] = device
+        row["finish steps"] = twin.steps - done
+        row["finish batch"] = given.batch
+        row["finish seconds"] = round(time.time() - began, 1)
+        row["finish processor"] = round(time.process_time() - used, 1)
+        rows[twin.seed] = row
+    write(file, list(rows.values()))
 
 
 def limit(given: argparse.Namespace) -> float | None:

@@ -4,7 +4,8 @@
 
 Seeds of a program train together. `seconds` is the time until the last seed is admitted, with compiling, drawing
 lessons and admission; `first round` is the part before the end of the first 1,000 steps; `processor` is the time of
-all cores, which other programs on the machine change less.
+all cores, which other programs on the machine change less; `load` is the machine's mean number of running processes,
+this one included, over the minute before the start and before the end.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ def main() -> None:
     os.environ["JAX_PLATFORMS"] = "cpu"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.cores])
-    rows = [row for name in given.programs for row in trained(name, given)]
-    if given.out is not None:
-        given.out.write_text(json.dumps(rows, indent=1) + "\n")
+    rows: list[dict[str, Any]] = []
+    for name in given.programs:
+        rows += trained(name, given)
+        if given.out is not None:
+            given.out.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def trained(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -42,7 +45,7 @@ def trained(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
 
     case = case_of(name)
     model = case.load()
-    began, used = time.time(), time.process_time()
+    began, used, load = time.time(), time.process_time(), os.getloadavg()[0]
     rounds: list[float] = []
 
     def show(progress: natural.Progress) -> None:
@@ -61,10 +64,12 @@ def trained(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
             "seed": twin.seed,
             "admitted": twin.admitted,
             "steps": twin.steps,
+            "batch": given.batch,
             "seconds": round(seconds, 1),
             "first round": round(rounds[0], 1),
             "processor": round(processor, 1),
             "cores": given.cores,
+            "load": [round(load, 1), round(os.getloadavg()[0], 1)],
         }
         print(row, flush=True)
         rows.append(row)

@@ -94,7 +94,7 @@ def ended(school: PlannedSchool, kept: Checkpoint | None) -> list[tuple[int, int
     """The round and the steps of each twin at the end."""
     seeds = range(len(school.plan))
     state = start(len(seeds)) if kept is None else kept.read(start(len(seeds)))
-    made = distilling._trained(school, school, state, seeds, kept, None)
+    made = distilling.train_until_admitted(school, school, state, seeds, kept, None)
     return [(one.round, one.steps) for one in made]
 
 
@@ -122,11 +122,25 @@ def test_runs_stopped_by_time_continue(tmp_path: Path, monkeypatch: pytest.Monke
     clock = iter(range(100))
     monkeypatch.setattr(distilling.time, "monotonic", lambda: next(clock))
     shown: list[Any] = []
-    made = distilling._trained(school, school, start(2), range(2), kept, shown.append, end=2)
+    made = distilling.train_until_admitted(school, school, start(2), range(2), kept, shown.append, end=2)
     assert [(one.admitted, one.steps) for one in made] == [(True, 2 * ROUND), (False, 3 * ROUND)]
     assert [one.admitted for one in shown] == [(), (0,), (0,)]
     assert [[twin.seed for twin in one.twins] for one in shown] == [[], [0], [0]]
     assert ended(school, kept) == ended(school, None)
+
+
+def test_means_are_read_whatever_the_settings(tmp_path: Path) -> None:
+    """They are the running means, not the weights of the last step or those of admitted seeds."""
+    state = start(2)
+    means = {name: np.arange(6, dtype=np.float32).reshape(2, 3) + size for size, name in enumerate(("a.W", "b.W"))}
+    others = {name: -1 - array for name, array in means.items()}
+    state = replace(state, weights=others, averaged=means, admitted=others, done=7)
+    Checkpoint(tmp_path / "run", "settings").write(state)
+    read, done = Checkpoint.means(tmp_path / "run", ["b.W", "a.W"])
+    assert done == 7
+    assert read.keys() == means.keys()
+    for name, array in means.items():
+        np.testing.assert_array_equal(read[name], array)
 
 
 SCRIPT = """

@@ -13,6 +13,7 @@ examiner.py      measurements of twins on lessons and on inputs
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions; activations.py, the functions of neurons
 distilling.py    `twin` and `twins`: training until admitted
+finishing.py     `finish`: further training of twins that were nearly admitted
 many.py          twins of many programs, saved and resumed; cases.py lists programs with their sizes
 unread.py        `decoys`: further variables that no output reads
 softening.py     `soften`: soft attention, and slopes in place of plateaus; soft_errors.py measures the errors
@@ -49,6 +50,7 @@ __all__ = [
     "decoys",
     "edge_auroc",
     "edge_aurocs",
+    "finish",
     "gradients",
     "learned_parts",
     "output_edges",
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from tracr.natural.backing_up import Redundancy, backup, redundancies
     from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.edge_patching import edge_auroc, edge_aurocs
+    from tracr.natural.finishing import finish
     from tracr.natural.learned.learning import PartProgress, learned_parts
     from tracr.natural.learned.model import LearnedModel, LearnedPart
     from tracr.natural.output_circuits import output_edges
@@ -89,6 +92,7 @@ else:
         "decoys": "tracr.natural.unread",
         "edge_auroc": "tracr.natural.edge_patching",
         "edge_aurocs": "tracr.natural.edge_patching",
+        "finish": "tracr.natural.finishing",
         "gradients": "tracr.natural.saturation",
         "learned_parts": "tracr.natural.learned.learning",
         "output_edges": "tracr.natural.output_circuits",

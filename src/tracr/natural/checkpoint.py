@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import safetensors.numpy
 
 from tracr.errors import FormatError, TracrError
 from tracr.natural.architecture import Architecture
+from tracr.natural.network import Tree
 from tracr.natural.training import State, TwinRecipe
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import parse
@@ -70,6 +71,18 @@ class Checkpoint:
         arrays = {f"{number:05d}": np.ascontiguousarray(leaf) for number, leaf in enumerate(leaves)}
         settings = json.dumps({"settings": self.settings, "done": state.done}).encode()
         write_folder(self.folder, {SETTINGS: settings, ARRAYS: safetensors.numpy.save(arrays)})
+
+    @staticmethod
+    def means(folder: str | Path, names: Iterable[str]) -> tuple[Tree, int]:
+        """The running means of the weights with these names, of all seeds, and the steps done, of any run.
+
+        `finish` can train them further, whatever the settings of the run were.
+        """
+        folder, names = Path(folder), sorted(names)
+        given = parse(read_file(folder / SETTINGS, LARGEST_SETTINGS), SETTINGS).object(("settings", "done"))
+        arrays = safetensors.numpy.load(read_file(folder / ARRAYS, LARGEST_ARRAYS))
+        first = len(names) + 1  # leaves are sorted by name: admitted, admitted_after, averaged
+        return {name: arrays[f"{first + place:05d}"] for place, name in enumerate(names)}, given["done"].integer()
 
     def read(self, start: State) -> State:
         """The saved state; `start` if there is none yet."""

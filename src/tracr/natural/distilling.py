@@ -33,7 +33,7 @@ from tracr.rasp.annotations import Encoding
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Progress", "twin", "twins"]
+__all__ = ["Progress", "School", "sizes_here", "train_until_admitted", "twin", "twins"]
 
 Array = NDArray[Any]
 HELD_OUT, IDLE = 3_000, 2_000  # lessons for admission: of each kind for each site of the teacher; for other sites
@@ -70,6 +70,11 @@ class BankSizes:
 LARGE = BankSizes(trained=32_000, idle=2_000, most_trained=2_000_000, checked=600, tries=2**19)
 SIZES = {"cpu": BankSizes(trained=16_000, idle=2_000, most_trained=1_000_000, checked=300, tries=2**17)}
 """The sizes by device; a CPU would take long to draw large banks."""
+
+
+def sizes_here() -> BankSizes:
+    """The sizes for the device that JAX uses."""
+    return SIZES.get(jax.default_backend(), LARGE)
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,9 @@ def twins(
     hints = hints_of(school.teacher, school.lessons)
     trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, hints, recipe)
     state = trainer.begin(start_of(start, model, architecture, school.inputs, seeds, school.sizes))
-    return _trained(school, trainer, state if kept is None else kept.read(state), seeds, kept, progress, end)
+    return train_until_admitted(
+        school, trainer, state if kept is None else kept.read(state), seeds, kept, progress, end
+    )
 
 
 def _checked(seeds: Sequence[int]) -> list[int]:
@@ -150,7 +157,7 @@ def _checked(seeds: Sequence[int]) -> list[int]:
     return found
 
 
-def _trained(
+def train_until_admitted(
     school: School,
     trainer: Trainer,
     state: State,
@@ -202,11 +209,16 @@ class School:
     held_out: Bank
 
     @staticmethod
-    def of(model: CompiledModel, architecture: Architecture, data: Sequence[Sequence[Any]] | None) -> School:
-        """The school of a model."""
+    def of(
+        model: CompiledModel,
+        architecture: Architecture,
+        data: Sequence[Sequence[Any]] | None,
+        size: BankSizes | None = None,
+    ) -> School:
+        """The school of a model; `size` is by default that for the device."""
         sites, inputs = architecture.sites, inputs_of(model, data)
         teacher = teacher_of(model, sites, inputs)
-        size = SIZES.get(jax.default_backend(), LARGE)
+        size = size or sizes_here()
         draw = partial(draw_bank, teacher, inputs, sites)
         each, idle = size.each(teacher.wired)
         lessons = draw(each=each, idle=idle, tries=size.tries, futile=TRIES, seed=0)

@@ -26,7 +26,7 @@ from tracr.natural.teacher import Lesson
 __all__ = ["State", "Trainer", "TwinRecipe"]
 
 Array = NDArray[Any]
-RATE, COMPILED_RATE = 2e-3, 1e-5
+RATES = {"random": 2e-3, "compiled": 1e-5, "trained": 5e-4}  # the highest learning rate, by the start
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TwinRecipe:
     steps: int = 12_000
     batch: int = 512
     start: str = "random"
-    """The weights to begin with; see starts.py."""
+    """The weights to begin with: see starts.py; "trained" are those of twins (finishing.py)."""
     warm_up: int = 200
     weight_decay: float = 1e-3
     clip: float = 1.0
@@ -66,7 +66,7 @@ class TwinRecipe:
     @property
     def learning_rate(self) -> float:
         """The highest learning rate; compiled weights are large, and higher rates destroy them."""
-        return COMPILED_RATE if self.start == "compiled" else RATE
+        return RATES[self.start]
 
 
 @dataclass(frozen=True, eq=False)
