@@ -59,3 +59,36 @@ def test_the_tables_of_the_page_are_those_of_the_files() -> None:
     page = (docs / "replacing.md").read_text()
     for table, file in ((plain_hosts.table, "plain.json"), (modular_addition.table, "modular.json")):
         assert table(json.loads((docs / "replacing" / file).read_text())) in page
+
+
+def test_the_tables_of_known_answers_are_those_of_the_files() -> None:
+    """The shares, the misses and the intervals of docs/replacing.md come from docs/replacing/twins_h200.json."""
+    import replacing
+
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "replacing.md").read_text()
+    rows = json.loads((docs / "replacing" / "twins_h200.json").read_text())
+    costly = [row for row in rows if "ranking" in row]
+    assert replacing.senses(costly) in page
+    assert replacing.misses(costly) in page
+    assert replacing.interval(costly) == "92.9% to 99.0%"
+    chance, (equal, every) = replacing.drawn(costly)
+    assert (round(chance, 3), len(equal), len(every)) == (0.738, 20, 162)
+    assert all(replacing.recovered(row) >= 0.99 for row in costly)
+
+
+def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None:
+    """A miss stays a miss if nothing was compared, if the part says more, or if an exchange was noticed."""
+    from replacing import EQUAL, equality
+
+    first = {"part": "other", "true": False, "same": False, "accuracy": 1.0, "swapped": 0.9}
+    true = {"part": "true", "true": True, "same": True, "accuracy": 1.0, "swapped": 1.0}
+    for more, noticed, level in ((False, 0, 3), (True, 0, 5), (False, 1, 5)):
+        compared = {**first, "in_program": {"says_more": more, "exchanges": 9, "noticed": noticed}}
+        assert equality({"ranking": [compared, true]}) == level
+    assert equality({"ranking": [first, true]}) == len(EQUAL)
+    assert equality({"ranking": [{**first, "swapped": 1.0}, true]}) == 4
+    assert equality({"ranking": [{**first, "same_at_lengths": True}, true]}) == 2
+    assert equality({"ranking": [true]}) == 0
+    del first["swapped"]
+    assert equality({"ranking": [first, true]}) == len(EQUAL)
