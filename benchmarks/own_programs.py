@@ -24,7 +24,7 @@ import tracr
 from tracr import graft
 from tracr.rasp import rasp
 
-SHARE, REFINED, ENOUGH, FEWEST = 0.75, 100, 0.99, 0.05
+SHARE, REFINED, ENOUGH = 0.75, 100, 0.99
 
 
 class Guess(NamedTuple):
@@ -91,7 +91,8 @@ def rows_of(folder: Path, most: int, steps: int) -> list[dict[str, Any]]:
     parts = {kind: head_of(getattr(guess, kind), task.model.options, kind) for kind in ("right", "wrong")}
     rows = []
     for kind, part in parts.items():
-        row: dict[str, Any] = {"task": name, "seed": int(seed), "at": guess.at, "guess": kind, "does": part.sentence}
+        about = {"task": name, "seed": int(seed), "at": guess.at, "inputs": len(data)}
+        row: dict[str, Any] = {**about, "guess": kind, "does": part.sentence}
         others = [other for other in parts.values() if other is not part]
         row["closed"] = reported(host, guess.at, part, others, data, 0)
         share = row["closed"]["recovered"]

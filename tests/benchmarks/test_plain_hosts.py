@@ -92,3 +92,26 @@ def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None
     assert equality({"ranking": [true]}) == 0
     del first["swapped"]
     assert equality({"ranking": [first, true]}) == len(EQUAL)
+
+
+@pytest.mark.slow
+def test_a_part_of_a_program_of_ones_own_counts_in_a_plain_host_and_a_wrong_one_does_not() -> None:
+    """Neither program is in the library; the wrong one is among the controls of the right one, and the other way."""
+    from own_programs import GUESSES, head_of
+    from plain_training import data_of, load_host
+
+    from tracr import graft
+
+    task, host = load_host(Path(__file__).parents[2] / "docs" / "replacing" / "hosts" / "depth-1")
+    guess, data = GUESSES["depth"], data_of(task)
+    data = data.rows(np.random.default_rng(0).permutation(len(data))[:300])
+    right, wrong = (head_of(one, task.model.options, "mine") for one in (guess.right, guess.wrong))
+    found = {}
+    for part, other in ((right, wrong), (wrong, right)):
+        report = graft.replace(host, guess.at, part, data, share=0.75).report(others=[other])
+        assert [one.kind for one in report.controls].count("other part") == 1
+        assert report.recovered is not None
+        found[part] = report.counts, report.recovered.value
+    assert found[right][0]
+    assert not found[wrong][0]
+    assert found[right][1] > 0.8 > 0.5 > found[wrong][1]
