@@ -87,10 +87,10 @@ def main() -> None:
                 rows.append(row)
                 print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
                 kept(rows, given.out)
-    for row in rows if given.compare else ():
-        if "ranking" in row and "in_program" not in row["ranking"][0]:
-            compare(row, given.inputs)
-            kept(rows, given.out)
+    left = [row for row in rows if given.compare and "ranking" in row and "in_program" not in row["ranking"][0]]
+    for row in sorted(left, key=equality, reverse=True):
+        compare(row, row.get("most", given.inputs))
+        kept(rows, given.out)
     if given.table:
         print(table(rows))
     costly = [row for row in rows if "ranking" in row]
@@ -161,7 +161,7 @@ def rows_of(name: str, twin: Any, given: argparse.Namespace, done: set[tuple[str
     parts = [*own, *library(tuple(options.vocab), options.max_seq_len, options.causal)]
     for part in missing:
         began = time.time()
-        row: dict[str, Any] = {"twin": name, "at": part.name, "does": part.sentence}
+        row: dict[str, Any] = {"twin": name, "at": part.name, "does": part.sentence, "most": given.inputs}
         yield {**row, **measured(host, part, parts, inputs, given), "seconds": round(time.time() - began, 1)}
 
 

@@ -156,9 +156,9 @@ class _Exchanges:
                     positions.append(np.full(len(other), place.position))
                     values.append(np.full(len(other), member))
         if rows:
-            row, position, value = (np.concatenate(one) for one in (rows, positions, values))
+            row, position, exchanged = (np.concatenate(one) for one in (rows, positions, values))
             changed = self.classes[row]
-            changed[np.arange(len(row)), position] = value
+            changed[np.arange(len(row)), position] = exchanged
             yield row, self.classes[row], changed
 
     def together(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
