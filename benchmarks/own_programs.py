@@ -35,13 +35,18 @@ class Guess(NamedTuple):
     wrong: Any
 
 
+def member_of(group: tuple[Any, ...]) -> Any:
+    """Whether a token is in a group, as a number."""
+    return rasp.numerical(rasp.Map(lambda token: float(token in group), rasp.tokens))
+
+
 def shares(groups: list[tuple[Any, ...]]) -> Any:
     """The share of the positions whose token is in a group, for each group, weighed so that none can be left out."""
     every = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.TRUE)
-    found = []
+    found: list[Any] = []
     for number, group in enumerate(groups):
-        member = rasp.numerical(rasp.Map(lambda token, group=group: float(token in group), rasp.tokens))
-        found.append(rasp.numerical(rasp.Aggregate(every, member.named(f"in{number}"))).named(f"share{number}"))
+        member = member_of(group).named(f"in{number}")
+        found.append(rasp.numerical(rasp.Aggregate(every, member)).named(f"share{number}"))
     return reduce(lambda one, other: rasp.LinearSequenceMap(one, other, 1.0, 3.0), found).named("answer")
 
 

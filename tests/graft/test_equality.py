@@ -48,7 +48,8 @@ def test_exchanges_are_counted_and_noticed(repeated: Any) -> None:
     """Where 1 and 2 are not distinguished, exchanging them is noticed; exchanging 2 and 3 is not, and is tried."""
     inputs = graft.inputs_of(repeated)
     (true,) = observe([graft.Part(repeated, "blocks.0.mlp")], inputs)
-    for test, notices in ((lambda count: count > 1, False), (lambda count: count > 2, True)):
+    tests: list[tuple[Any, bool]] = [(lambda count: count > 1, False), (lambda count: count > 2, True)]
+    for test, notices in tests:
         (other,) = observe([whether(test)], inputs)
         found = compared_in_program(true, other.output, inputs)
         single = compared_in_program(true, other.output, inputs, draws=0)
