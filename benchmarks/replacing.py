@@ -2,6 +2,7 @@
 
     python benchmarks/replacing.py docs/natural/twins [-o docs/replacing/twins.json] [--only hist sort-0] [--table]
     python benchmarks/replacing.py FOLDER... [--seeds 0] [--refine 100]
+    python benchmarks/replacing.py --compare -o docs/replacing/twins_h200.json
 
 A folder holds twins as `twin.save` writes them. Rows that the file already has are kept: a stopped run continues. Maps
 are fitted on 3 of 4 inputs and tested on the others. For every head and MLP of the teacher whose mean ablation costs at
@@ -17,8 +18,15 @@ The first part of a ranking is the true one in one of these senses, each weaker 
   that names make no difference;
 - the same at each position; or at each position of inputs of each length. Maps that write have a vector for each
   position, and what position and length tell need not come from the part;
+- equal in the program (`src/tracr/graft/equality.py`): it says nothing that the true part does not say, and values of
+  the true part that it does not distinguish can be exchanged in the teacher, and no other component of the teacher
+  writes anything else;
 - the host tells no difference: with either part it gives the right answer, and, with inputs interchanged, the answer
   that it gives with its own component, at so many tokens that the answers with both are the same at 99 % or more.
+
+--compare adds to the rows how the parts of a ranking that recover 99 %, and the first, compare with the true one in
+the teacher's program. It needs no twins: teachers and parts are compiled again, and their entropies must be those of
+the row.
 
 --table prints the rows that miss, and the shares. --told prints a share for another order, from the same rows: of the
 parts that `explain` takes for equal, those are kept whose output tells almost as much of what the component writes as
@@ -31,17 +39,21 @@ import argparse
 import json
 import time
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import tracr
-from tracr import graft
-from tracr.graft.controls import told_by
+from tracr import graft, zoo
+from tracr.graft.controls import recovery_of, told_by
+from tracr.graft.equality import compared_in_program
 from tracr.graft.observed import CodedValues, observe
 from tracr.graft.ranking import FAITHFUL, TIE
 from tracr.graft.replacing import workbench
+from tracr.natural.cases import case_of
 
 COSTS, WANTED, SHARE = 0.05, 0.99, 0.75
 
@@ -55,6 +67,8 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, help="seeds of twins")
     parser.add_argument("--refine", type=int, default=100)
     parser.add_argument("--inputs", type=int, default=1500)
+    parser.add_argument("--rank-only", action="store_true", help="no reports with controls: less than half the time")
+    parser.add_argument("--compare", action="store_true", help="add comparisons in the teachers' programs")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--told", nargs="+", type=float, default=[], help="tolerances of what parts tell")
     given = parser.parse_args()
@@ -72,10 +86,11 @@ def main() -> None:
             for row in rows_of(place.name, twin, given, done):
                 rows.append(row)
                 print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
-                given.out.parent.mkdir(parents=True, exist_ok=True)
-                aside = given.out.with_suffix(".tmp")
-                aside.write_text(json.dumps(rows, indent=1) + "\n")
-                aside.replace(given.out)
+                kept(rows, given.out)
+    left = [row for row in rows if given.compare and "ranking" in row and "in_program" not in row["ranking"][0]]
+    for row in sorted(left, key=equality, reverse=True):
+        compare(row, row.get("most", given.inputs))
+        kept(rows, given.out)
     if given.table:
         print(table(rows))
     costly = [row for row in rows if "ranking" in row]
@@ -83,6 +98,54 @@ def main() -> None:
         first = [told_first(row["ranking"], tolerance)[0] for row in costly]
         right = [one for one in first if one["same"] or one["same_at_positions"]]
         print(f"told within {tolerance}: the true part, or equal at each position: {of(right, first)}")
+
+
+def kept(rows: list[dict[str, Any]], path: Path) -> None:
+    """Write the rows, one on a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(".tmp")
+    aside.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    aside.replace(path)
+
+
+def compare(row: dict[str, Any], most: int) -> None:
+    """Add to the first part of a ranking, and to those that recover 99 %, how they compare in the program."""
+    name = row["twin"].rpartition("-")[0]
+    for number, one in enumerate(row["ranking"]):
+        if number and (one["recovered"] or 0.0) < WANTED:
+            continue
+        program, _, at = one["part"].partition(" ")
+        found = compared(name, row["at"], None if program == row["twin"] else program, at, most)
+        if abs(found["bits"] - one["bits"]) > 1e-4 or row["inputs"] != found["inputs"]:
+            raise SystemExit(f"{row['twin']} {row['at']}: {one['part']} is not the part that was ranked")
+        one["in_program"] = {key: found[key] for key in ("says_more", "exchanges", "noticed")}
+        one["same_at_lengths"] = found["same_at_lengths"]
+    print(row["twin"], row["at"], row["ranking"][0]["part"], row["ranking"][0]["in_program"], flush=True)
+
+
+@cache
+def compared(name: str, place: str, program: str | None, at: str, most: int) -> dict[str, Any]:
+    """A part of a program (`None`: of the teacher itself) compared with the teacher's at a place."""
+    teacher = teacher_of(name)
+    options, given = teacher.options, graft.inputs_of(teacher, most)
+    inputs, model = graft.data_of_program(teacher, given).inputs, teacher  # those on which the program has an answer
+    if program is not None:
+        entry = zoo.get(program).made_for(tuple(options.vocab), options.max_seq_len)
+        model = entry.load(causal=options.causal)
+    (true,), (other,) = observe([graft.Part(teacher, place)], inputs), observe([graft.Part(model, at)], inputs)
+    found = compared_in_program(true, other.output, inputs)
+    return {
+        **vars(found),
+        "same_at_lengths": true.output.key_at_lengths == other.output.key_at_lengths,
+        "bits": other.output.bits,
+        "inputs": len(given),
+    }
+
+
+@cache
+def teacher_of(name: str) -> Any:
+    """The compiled model of a program at the size of its twins."""
+    return case_of(name).load()
 
 
 def rows_of(name: str, twin: Any, given: argparse.Namespace, done: set[tuple[str, str]]) -> Any:
@@ -95,15 +158,39 @@ def rows_of(name: str, twin: Any, given: argparse.Namespace, done: set[tuple[str
     if not missing:
         return
     inputs = graft.inputs_of(teacher, given.inputs)
-    parts = [*own, *graft.library(options.vocab, options.max_seq_len, causal=options.causal)]
+    parts = [*own, *library(tuple(options.vocab), options.max_seq_len, options.causal)]
     for part in missing:
         began = time.time()
-        row: dict[str, Any] = {"twin": name, "at": part.name, "does": part.sentence}
-        yield {**row, **measured(host, part, parts, inputs, given.refine), "seconds": round(time.time() - began, 1)}
+        row: dict[str, Any] = {"twin": name, "at": part.name, "does": part.sentence, "most": given.inputs}
+        yield {**row, **measured(host, part, parts, inputs, given), "seconds": round(time.time() - began, 1)}
 
 
-def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], refine: int) -> dict[str, Any]:
+@cache
+def library(vocab: tuple[Any, ...], length: int, causal: bool) -> tuple[Any, ...]:
+    """The zoo for these tokens; twins of the same tokens share it."""
+    return tuple(graft.library(vocab, length, causal=causal))
+
+
+def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], given: argparse.Namespace) -> dict[str, Any]:
     """The row of one component."""
+    found = {"inputs": len(inputs), "cost": cost_of(host, part, inputs)} if given.rank_only else {}
+    if not given.rank_only:
+        found = reported(host, part, inputs, given.refine)
+    if found["cost"] < COSTS:
+        return found
+    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=given.refine)
+    true = observe([part], [*ranking_inputs(host, part, inputs)])[0].output
+    rows = [candidate(one, part, true) for one in ranking.rows]
+    return {**found, "tried": ranking.tried, "ranking": rows}
+
+
+def cost_of(host: Any, part: Any, inputs: list[Any]) -> float:
+    """What the mean ablation of a component costs in accuracy."""
+    return round(recovery_of(workbench(host, part.name, inputs, share=SHARE, seed=0), 0).cost, 4)
+
+
+def reported(host: Any, part: Any, inputs: list[Any], refine: int) -> dict[str, Any]:
+    """What the true part recovers in the place of its component."""
     report = graft.replace(host, part.name, part, inputs, share=SHARE).report()
     found: dict[str, Any] = {"inputs": len(inputs), "cost": round(report.cost, 4)}
     if report.cost < COSTS:
@@ -112,10 +199,7 @@ def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], refine: 
     if found["closed"]["value"] < WANTED:
         again = graft.replace(host, part.name, part, inputs, share=SHARE, refine=refine).report()
         found |= {"refined": share(again), "counts": again.counts, "verdict": again.verdict, "reads": rounded(again)}
-    ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=refine)
-    true = observe([part], [*ranking_inputs(host, part, inputs)])[0].output
-    rows = [candidate(one, part, true) for one in ranking.rows]
-    return {**found, "tried": ranking.tried, "ranking": rows}
+    return found
 
 
 def ranking_inputs(host: Any, part: Any, inputs: list[Any]) -> Any:
@@ -157,11 +241,19 @@ def rounded(report: Any) -> dict[str, float]:
 
 
 def recovered(row: dict[str, Any]) -> float:
-    """The share that the true part recovers, refined if need be."""
+    """The share that the true part recovers, refined if need be; of a row without a report, in the ranking."""
+    if "closed" not in row:
+        return float(next((one["recovered"] for one in row["ranking"] if one["true"]), None) or 0.0)
     return float(row.get("refined", row["closed"])["value"])
 
 
-EQUAL = ("the same", "at each position", "at each position and length", "the host tells no difference")
+EQUAL = (
+    "the same",
+    "at each position",
+    "at each position and length",
+    "equal in the program",
+    "the host tells no difference",
+)
 
 
 def equality(row: dict[str, Any]) -> int:
@@ -170,8 +262,16 @@ def equality(row: dict[str, Any]) -> int:
     for number, name in enumerate(("same", "same_at_positions", "same_at_lengths")):
         if first.get(name):
             return number
-    agree = (first[name] + true[name] - 1 if true else 0.0 for name in ("accuracy", "swapped"))
-    return 3 if min(agree) >= WANTED else len(EQUAL)
+    if in_program(first):
+        return 3
+    agree = (first.get(name, 0.0) + true.get(name, 0.0) - 1 if true else 0.0 for name in ("accuracy", "swapped"))
+    return 4 if min(agree) >= WANTED else len(EQUAL)
+
+
+def in_program(one: dict[str, Any]) -> bool:
+    """Whether a part of a ranking was compared, and the teacher's program cannot tell it from the true one."""
+    found = one.get("in_program")
+    return found is not None and not found["says_more"] and not found["noticed"]
 
 
 def told_first(ranking: list[dict[str, Any]], tolerance: float) -> list[dict[str, Any]]:
@@ -196,21 +296,84 @@ def table(rows: list[dict[str, Any]]) -> str:
     costly = [row for row in rows if row["cost"] >= COSTS and "ranking" in row]
     right = [row for row in costly if recovered(row) >= WANTED]
     twins = len({row["twin"] for row in rows})
-    closed = sum(row["closed"]["value"] >= WANTED for row in costly)
+    closed = sum(row["closed"]["value"] >= WANTED for row in costly if "closed" in row)
+    told = [row for row in costly if "counts" in row]
+    chance, rivals = drawn(costly)
     lines = [
         f"{len(costly)} of {len(rows)} components of {twins} twins cost at least 5 points.",
         f"The true part recovers at least 99 % of {of(right, costly)}: {closed} in closed form, the others refined.",
-        "`explain` puts first",
-    ]
-    for number, name in enumerate(EQUAL):
-        lines.append(f"- the true part, or {name}: {of([row for row in costly if equality(row) <= number], costly)}")
-    lines += [
-        f"The replacement beats every control for {of([row for row in costly if row['counts']], costly)}.",
+        f"The replacement beats every control for {of([row for row in told if row['counts']], told)}.",
+        f"A part drawn from those of a ranking that recover 99 % is equal in the program for {chance:.1%}.",
+        f"Of those that do not have the true output at each position and length, {of(*rivals)} are.",
         "",
-        "| twin | component | first in the ranking | recovers | true part: recovers, place | equal |",
+        senses(costly),
+        "",
+        f"Equal in the program: {interval(costly)} (95 % bootstrap over programs).",
+        "",
+        misses(costly),
+    ]
+    return "\n".join(lines)
+
+
+SENSES = (
+    "the true one, or has the same output up to renaming",
+    "... at each position",
+    "... at each position of inputs of each length",
+    "... or is equal in the program",
+    "... or the host tells no difference",
+)
+
+
+def senses(rows: list[dict[str, Any]]) -> str:
+    """How many first parts are the true one, in each sense; of all twins and of each seed."""
+    seeds = sorted({seed_of(row) for row in rows})
+    lines = [
+        "| ".join(["| the first part is ", "components ", *(f"seed {seed} " for seed in seeds)]) + "|",
+        "| --- " * (2 + len(seeds)) + "|",
+    ]
+    for number, name in enumerate(SENSES):
+        groups = [rows, *([row for row in rows if seed_of(row) == seed] for seed in seeds)]
+        found = [of([row for row in group if equality(row) <= number], group) for group in groups]
+        lines.append(f"| {' | '.join([name, *found])} |")
+    return "\n".join(lines)
+
+
+def interval(rows: list[dict[str, Any]]) -> str:
+    """An interval of the share of first parts that are equal in the program; all components of a program are drawn
+    together, because twins of one program err alike."""
+    groups: dict[str, list[bool]] = {}
+    for row in rows:
+        groups.setdefault(row["twin"].rpartition("-")[0], []).append(
+            equality(row) <= EQUAL.index("equal in the program")
+        )
+    counts = np.array([(sum(group), len(group)) for group in groups.values()])
+    drawn = counts[np.random.default_rng(0).integers(len(counts), size=(10_000, len(counts)))].sum(axis=1)
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
+    return f"{low:.1%} to {high:.1%}"
+
+
+def seed_of(row: dict[str, Any]) -> str:
+    """The seed of a row's twin."""
+    return str(row["twin"]).rpartition("-")[2]
+
+
+def misses(rows: list[dict[str, Any]]) -> str:
+    """Every row whose first part is not the true one at each position."""
+    lines = [
+        "| twin | component | first in the ranking | which is | place of the true part | equal |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    return "\n".join([*lines, *(line(row) for row in costly if equality(row) > 1)])
+    return "\n".join([*lines, *(line(row) for row in rows if equality(row) > 1)])
+
+
+def drawn(rows: list[dict[str, Any]]) -> tuple[float, tuple[list[Any], list[Any]]]:
+    """What chance gives: the mean share of the parts that recover 99 % that are equal in the program; and those of them
+    that are equal there only, of those that do not have the true output at each position and length."""
+    groups = [[one for one in row["ranking"] if "in_program" in one] for row in rows]
+    shares = [sum(in_program(one) for one in group) / len(group) for group in groups if group]
+    others = [one for group in groups for one in group if not (one["true"] or one["same"] or one["same_at_lengths"])]
+    others = [one for one in others if not one.get("same_at_positions")]
+    return sum(shares) / max(1, len(shares)), ([one for one in others if in_program(one)], others)
 
 
 def of(some: list[Any], every: list[Any]) -> str:
@@ -221,16 +384,13 @@ def of(some: list[Any], every: list[Any]) -> str:
 def line(row: dict[str, Any]) -> str:
     """A row of the table of misses."""
     first, level = row["ranking"][0], equality(row)
-    place = next((str(number) for number, one in enumerate(row["ranking"], 1) if one["true"]), "not among them")
+    place = next((str(number) for number, one in enumerate(row["ranking"], 1) if one["true"]), "not tried")
     if first["told_by_true"] == 1.0:
         kind = "a function of the true output"
     else:
         kind = "tells the true output" if first["tells_true"] == 1.0 else "another function"
-    same = EQUAL[level] if level < len(EQUAL) else "no"
-    return (
-        f"| {row['twin']} | {row['at']} | {first['part']}: {kind} | {first['recovered']:.3f} "
-        f"| {recovered(row):.3f}, {place} | {same} |"
-    )
+    same = EQUAL[level] if level < len(EQUAL) else "**no**"
+    return f"| {row['twin']} | {row['at']} | {first['part']} | {kind} | {place} | {same} |"
 
 
 if __name__ == "__main__":

@@ -53,9 +53,69 @@ def test_restricted_logits_keep_the_waves_of_the_sum() -> None:
 def test_the_tables_of_the_page_are_those_of_the_files() -> None:
     """docs/replacing.md shows the rows of docs/replacing as they are."""
     import modular_addition
+    import own_programs
     import plain_hosts
 
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "replacing.md").read_text()
-    for table, file in ((plain_hosts.table, "plain.json"), (modular_addition.table, "modular.json")):
+    scripts = {"plain.json": plain_hosts, "modular.json": modular_addition, "own.json": own_programs}
+    for file, script in scripts.items():
+        table = script.table
         assert table(json.loads((docs / "replacing" / file).read_text())) in page
+
+
+def test_the_tables_of_known_answers_are_those_of_the_files() -> None:
+    """The shares, the misses and the intervals of docs/replacing.md come from the rows in docs/replacing."""
+    import replacing
+
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "replacing.md").read_text()
+    for file, interval in (("twins_new.json", "75.0% to 94.1%"), ("twins_h200.json", "92.9% to 99.0%")):
+        rows = json.loads((docs / "replacing" / file).read_text())
+        costly = [row for row in rows if "ranking" in row]
+        assert replacing.senses(costly) in page
+        assert replacing.misses(costly) in page
+        assert replacing.interval(costly) == interval
+    chance, (equal, every) = replacing.drawn(costly)
+    assert (round(chance, 3), len(equal), len(every)) == (0.738, 20, 162)
+    assert all(replacing.recovered(row) >= 0.99 for row in costly)
+
+
+def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None:
+    """A miss stays a miss if nothing was compared, if the part says more, or if an exchange was noticed."""
+    from replacing import EQUAL, equality
+
+    first = {"part": "other", "true": False, "same": False, "accuracy": 1.0, "swapped": 0.9}
+    true = {"part": "true", "true": True, "same": True, "accuracy": 1.0, "swapped": 1.0}
+    for more, noticed, level in ((False, 0, 3), (True, 0, 5), (False, 1, 5)):
+        compared = {**first, "in_program": {"says_more": more, "exchanges": 9, "noticed": noticed}}
+        assert equality({"ranking": [compared, true]}) == level
+    assert equality({"ranking": [first, true]}) == len(EQUAL)
+    assert equality({"ranking": [{**first, "swapped": 1.0}, true]}) == 4
+    assert equality({"ranking": [{**first, "same_at_lengths": True}, true]}) == 2
+    assert equality({"ranking": [true]}) == 0
+    del first["swapped"]
+    assert equality({"ranking": [first, true]}) == len(EQUAL)
+
+
+@pytest.mark.slow
+def test_a_part_of_a_program_of_ones_own_counts_in_a_plain_host_and_a_wrong_one_does_not() -> None:
+    """Neither program is in the library; the wrong one is among the controls of the right one, and the other way."""
+    from own_programs import GUESSES, head_of
+    from plain_training import data_of, load_host
+
+    from tracr import graft
+
+    task, host = load_host(Path(__file__).parents[2] / "docs" / "replacing" / "hosts" / "depth-1")
+    guess, data = GUESSES["depth"], data_of(task)
+    data = data.rows(np.random.default_rng(0).permutation(len(data))[:300])
+    right, wrong = (head_of(one, task.model.options, "mine") for one in (guess.right, guess.wrong))
+    found = {}
+    for part, other in ((right, wrong), (wrong, right)):
+        report = graft.replace(host, guess.at, part, data, share=0.75).report(others=[other])
+        assert [one.kind for one in report.controls].count("other part") == 1
+        assert report.recovered is not None
+        found[part] = report.counts, report.recovered.value
+    assert found[right][0]
+    assert not found[wrong][0]
+    assert found[right][1] > 0.8 > 0.5 > found[wrong][1]

@@ -51,6 +51,16 @@ def test_the_order() -> None:
     assert [str(one.part) for one in _ordered(rows)] == ["true", "says more", "knows the answer", "unreadable", "wrong"]
 
 
+def test_a_few_tokens_do_not_decide() -> None:
+    """A part behind by less than two points is tied if the interval of the difference has 0, and only then."""
+    import dataclasses
+
+    best = row("right by chance", swapped_low=0.1)
+    for value, low, first in ((0.007, 0.0, "true"), (0.007, 0.001, best.part), (0.03, 0.0, best.part)):
+        true = dataclasses.replace(row("true", behind=value, bits=2.0), behind=ShareInterval(value, low, 2 * value))
+        assert _ordered([best, true])[0].part == first
+
+
 def test_two_parts_of_equal_entropy_are_told_apart_by_what_the_component_writes() -> None:
     """Among them the one whose output tells more of it is first; a permutation of the rows changes nothing."""
     import dataclasses

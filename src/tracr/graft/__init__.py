@@ -28,6 +28,7 @@ __all__ = [
     "ReplacementReport",
     "data_of_ids",
     "data_of_program",
+    "equal_in_program",
     "explain",
     "inject",
     "inputs_of",
@@ -39,6 +40,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData, data_of_ids, data_of_program, inputs_of
+    from tracr.graft.equality import equal_in_program
     from tracr.graft.grafted import Grafted
     from tracr.graft.injection import Injected, inject
     from tracr.graft.part import Part, PartVariable, parts_of
@@ -58,6 +60,7 @@ else:
         "ReplacementReport": "tracr.graft.reporting",
         "data_of_ids": "tracr.graft.data",
         "data_of_program": "tracr.graft.data",
+        "equal_in_program": "tracr.graft.equality",
         "explain": "tracr.graft.ranking",
         "inject": "tracr.graft.injection",
         "inputs_of": "tracr.graft.data",

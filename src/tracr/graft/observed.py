@@ -7,7 +7,7 @@ a number. Two variables with the same `key` have the same values up to renaming,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tracr.graft.part import Part, streams_before
 
-__all__ = ["CodedValues", "ObservedPart", "coded", "observe", "tokens_of"]
+__all__ = ["CodedValues", "ObservedPart", "coded", "observe", "tokens_of", "written_by"]
 
 Array = NDArray[np.float64]
 Classes = NDArray[np.int64]
@@ -126,12 +126,14 @@ def tokens_of(inputs: Sequence[Sequence[Any]], longest: int | None = None) -> ND
 
 
 def _observed(part: Part, streams: dict[str, Array], real: NDArray[np.bool_]) -> ObservedPart:
+    stream = streams[f"blocks.{part.layer}.hook_resid_{'pre' if part.kind == 'head' else 'mid'}"]
+    reads = tuple(coded(stream[:, 1:, list(one.slots)], real) for one in part.inputs)
+    return ObservedPart(part, reads, coded(written_by(part, streams)[:, 1:], real))
+
+
+def written_by(part: Part, streams: Mapping[str, Array]) -> Array:
+    """What a part writes [input, position, dimension], given what its heads and neurons compute."""
     block, weights = f"blocks.{part.layer}", part.weights
     if part.kind == "head":
-        stream = streams[f"{block}.hook_resid_pre"]
-        written = streams[f"{block}.attn.hook_z"][:, :, int(part.name.split(".")[3])] @ weights.matrices["O"]
-    else:
-        stream = streams[f"{block}.hook_resid_mid"]
-        written = streams[f"{block}.mlp.hook_post"][..., part.span] @ weights.matrices["out"]
-    reads = tuple(coded(stream[:, 1:, list(one.slots)], real) for one in part.inputs)
-    return ObservedPart(part, reads, coded(written[:, 1:], real))
+        return streams[f"{block}.attn.hook_z"][:, :, int(part.name.split(".")[3])] @ weights.matrices["O"]
+    return streams[f"{block}.mlp.hook_post"][..., part.span] @ weights.matrices["out"]

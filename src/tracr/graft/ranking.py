@@ -9,7 +9,8 @@
    form, only simpler parts that recover half or more are refined: a part with more values has more vectors to write,
    and may recover everything in closed form where the true part needs refining.
 
-Several parts may keep the host right. Of those whose accuracy is the best up to `TIE`:
+Several parts may keep the host right. Of those whose accuracy is the best up to `TIE` (up to `TRIAL`, if the interval
+of the difference has 0: a few tokens decide nothing):
 
 - those are put behind that do not compute what their programs say, because their variables cannot be read;
 - then those with which the host answers otherwise than with its own component, if the component computes on another
@@ -46,7 +47,7 @@ from tracr.graft.replacing import Workbench, workbench
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]
 
-TRIAL, TIE = 0.02, 0.005  # shares that differ by less count as equal, in the first trial and in the end
+TRIAL, TIE = 0.02, 0.005  # shares that differ by less count as equal, in the first trial (or if chance) and in the end
 FAITHFUL = 0.05  # the same, of what parts compute
 SWAPS = 2  # exchanges of inputs
 SHOWN = 96  # inputs of the first trial
@@ -236,8 +237,8 @@ def _explained(
     scores = [HostScore(*test.score(one)) for one in logits]
     swapped = _swapped(bench, [one.write.map.written(found) for one, found in zip(grafts, made, strict=True)])
     best = max(scores, key=recovery.accuracy)
-    tied = [recovery.accuracy(best) - recovery.accuracy(one) <= TIE for one in scores]
-    best_swapped = max(itertools.compress(swapped, tied), key=recovery.accuracy)
+    behind = [recovery.difference(best, one) for one in scores]
+    best_swapped = max(itertools.compress(swapped, map(_equally_right, behind)), key=recovery.accuracy)
     rows, there = [], bench.writes_at(bench.test)
     for number, (observed, equal) in enumerate(candidates):
         reads = {
@@ -252,7 +253,7 @@ def _explained(
             recovered=recovery.recovered(scores[number]),
             recovered_loss=recovered_loss(recovery, scores[number]),
             accuracy=recovery.accuracy(scores[number]),
-            behind=recovery.difference(best, scores[number]),
+            behind=behind[number],
             faithful=float((computed.classes == wanted.classes)[there].mean()),
             swapped=recovery.accuracy(swapped[number]),
             swapped_behind=recovery.difference(best_swapped, swapped[number]),
@@ -298,9 +299,14 @@ def told_of_writing(bench: Workbench, output: CodedValues) -> float:
     return float(1 - left / max(all_of_it, 1e-12))
 
 
+def _equally_right(behind: ShareInterval) -> bool:
+    """Whether a part is right as often as the best, by how far it is behind."""
+    return behind.value <= TIE or (behind.value <= TRIAL and behind.low <= 0)
+
+
 def _ordered(rows: Sequence[ExplainedBy]) -> list[ExplainedBy]:
     """The order of the ranking, as the module's docstring says it."""
-    tied = [one for one in rows if one.behind.value <= TIE]
+    tied = [one for one in rows if _equally_right(one.behind)]
     faithful = max(one.faithful for one in tied) - FAITHFUL
     kept = [one for one in tied if one.faithful >= faithful]
     first = [one for one in kept if min(one.swapped_behind.value - TIE, one.swapped_behind.low) <= 0]
