@@ -201,7 +201,7 @@ class RunnableModel(ABC):
     def _float32_kernel(self) -> Kernel | None:
         if self.norm:
             return None
-        return Kernel.of(self.cast(np.float32), self.vocabulary, self.outputs, self.options.causal)
+        return Kernel.of(self.parameters, self.vocabulary, self.outputs, self.options.causal)
 
     def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
         """The logits of one pass with the given weights.
