@@ -236,11 +236,9 @@ class _Drawing(Pool):
     def varies(self, item: PoolSOp) -> bool:
         """Whether the s-op takes more than one value on a few inputs; other s-ops are mostly drawn again."""
         found: set[Value] = set()
-        unknown = topological([item.sop], self.evaluated[-1])  # on the last input, and perhaps on those before it
         for xs, known in zip(_probes(self.limits), self.evaluated, strict=True):
-            for expr in unknown:
-                if expr not in known:
-                    known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
+            for expr in topological([item.sop], known):
+                known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
             found.update(known[item.sop])
             if len(found) > 1:
                 return True
