@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tracr.rasp import rasp
-from tracr.rational import fraction_of, rounded, weighted_sum
+from tracr.rational import fraction_of, rounded, rounded_mean, weighted_sum
 
 simple = st.builds(Fraction, st.integers(-300, 300), st.integers(1, 120))
 SYMBOLS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod}
@@ -69,3 +69,18 @@ def test_types_and_errors_are_pythons() -> None:
 def test_a_function_of_ones_own_computes_as_python_does() -> None:
     """Nothing rounds what a function returns."""
     assert rasp.Map(lambda x: x + 0.2, rasp.tokens)([0.1]) == [0.1 + 0.2]
+
+
+def test_remembered_results_keep_their_types() -> None:
+    """Equal arguments of other types give the result of their own type, whichever came first."""
+    for numbers in ((2.0, 1.0), (2, 1), (True, 2), (2.0, True)):
+        first, second = numbers
+        expected = first * 3 + second * 4
+        assert repr(weighted_sum(first, 3, second, 4)) == repr(expected)
+
+
+@given(st.lists(simple, min_size=1, max_size=6))
+def test_means_round_once(numbers: list[Fraction]) -> None:
+    """The mean of the fractions, in any order."""
+    floats = [rounded(number) for number in numbers]
+    assert rounded_mean(tuple(floats)) == rounded_mean(tuple(reversed(floats))) == rounded(sum(numbers) / len(numbers))

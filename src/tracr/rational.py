@@ -17,10 +17,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["LARGEST_DENOMINATOR", "exact_power", "exactly", "fraction_of", "rounded", "weighted_sum"]
+__all__ = ["LARGEST_DENOMINATOR", "exact_power", "exactly", "fraction_of", "rounded", "rounded_mean", "weighted_sum"]
 
 LARGEST_DENOMINATOR = 2**24
 CHANCE = 2.0**-16
+REMEMBERED = 2**14  # sums and means of floats, the same few in many programs
 MOST_POWER = 64  # larger powers take long to compute exactly
 
 Number = int | float
@@ -86,4 +87,20 @@ def weighted_sum(first: Any, x: Any, second: Any, y: Any) -> Any:
     result = first * x + second * y
     if type(result) is not float or not math.isfinite(result):
         return result
+    return _rounded_sum(first, x, second, y)
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def _rounded_sum(first: Number, x: Number, second: Number, y: Number) -> float:
+    """`weighted_sum` of numbers as a float, which is the same for equal numbers of any type."""
     return rounded(fraction_of(first) * fraction_of(x) + fraction_of(second) * fraction_of(y))
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def rounded_mean(numbers: tuple[Number, ...]) -> float:
+    """The mean of the fractions that the numbers represent, rounded once.
+
+    >>> rounded_mean((1 / 3, 2 / 3, 0.5))
+    0.5
+    """
+    return rounded(sum(map(fraction_of, numbers), Fraction(0)) / len(numbers))

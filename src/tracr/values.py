@@ -10,13 +10,12 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from tracr.errors import ExpressionError, TracrError
-from tracr.rational import fraction_of, rounded
+from tracr.rational import rounded_mean
 
 __all__ = [
     "LARGEST_VALUE",
@@ -163,8 +162,7 @@ def exact_mean(numbers: Sequence[Number]) -> float:
     """
     if all(isinstance(number, int) for number in numbers):
         return sum(numbers) / len(numbers)
-    mean = sum(map(fraction_of, numbers), Fraction(0)) / len(numbers)
-    return rounded(mean)
+    return rounded_mean(tuple(numbers))
 
 
 def _type_rank(kind: type) -> int:

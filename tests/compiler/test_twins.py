@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from collections.abc import Hashable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import tracr
 from tests.agreement import compile_quietly, load_compiled
 from tests.tally import Tally, compiling
 from tracr.compiler.frontend.rules.exact_sums import exact_sums
-from tracr.ir.domains import Finite
+from tracr.ir.domains import Finite, of_values
 from tracr.rasp import rasp
 from tracr.rasp.generate import random_program
 from tracr.rasp.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, indices, tokens
@@ -202,3 +203,18 @@ def test_an_assumption_leaves_other_values_alone(level: int) -> None:
     model = compile_quietly({"telling": telling, "names": names}, (0.1, 0.2, 0.3), 3, level=level)
     assert model.assumptions
     assert model([0.1, 0.2, 0.3])["names"] == ["one", "two", "big"]
+
+
+@pytest.mark.parametrize("others", [(True, 2), (1.0, 2), (0, 1, 2), (1, 2, None)])
+def test_kept_domains_are_not_those_of_equal_values(others: tuple[Hashable, ...]) -> None:
+    """A domain is kept by its values and their types."""
+    assert of_values((1, 2)) is of_values((1, 2))
+    assert [*map(type, of_values(others).values)] == [*map(type, others)]
+    assert of_values(others) is not of_values((1, 2))
+
+
+def test_kept_domains_tell_zeros_apart() -> None:
+    """0.0 and -0.0 are equal, of one type, and shown differently; values in tuples are not looked into."""
+    assert repr(of_values((0.0, 1.0)).values) == "(0.0, 1.0)"
+    assert repr(of_values((-0.0, 1.0)).values) == "(-0.0, 1.0)"
+    assert repr([of_values((value,)).values for value in ((1,), (True,))]) == "[((1,),), ((True,),)]"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +17,11 @@ from tracr.errors import EvaluationError
 from tracr.rasp import rasp
 from tracr.rasp.annotations import ENCODING, NAME
 from tracr.rasp.functions import BinaryOperator, ConstantOperator, UnaryOperator
-from tracr.rasp.generate import random_inputs, random_program
+from tracr.rasp.generate import INTERPRETER, _Drawing, _probes, random_inputs, random_program
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.random_functions import Steps, Sum, Table, ValueKind, When
-from tracr.rasp.size import SharedSizes, size_of
+from tracr.rasp.random_pool import Limits
+from tracr.rasp.size import ProgramSize, SharedSizes, size_of
 from tracr.rasp.traversal import topological
 from tracr.values import is_number
 
@@ -231,3 +233,16 @@ def test_sizes_of_programs_that_share_expressions() -> None:
         sizes = SharedSizes()
         for expr in [*order[::2], *reversed(order)]:
             assert sizes.of(expr) == size_of(expr)
+
+
+def test_remembered_values_are_those_of_the_interpreter() -> None:
+    """Also those of renamed copies, which are not computed again."""
+    limits, copies = Limits(("a", "b", "c"), 5, True, 2, 500), 0
+    for seed in range(30):
+        drawing = _Drawing(np.random.default_rng(seed), limits, ProgramSize(0, 0, 0), ProgramSize(6, 6, 99), False)
+        drawing.program(6, [rasp.indices, rasp.length, rasp.tokens])
+        for xs, known in zip(_probes(limits), drawing.evaluated, strict=True):
+            for expr, value in known.items():
+                assert INTERPRETER.evaluate(expr, xs) == value
+                copies += expr.annotation(NAME) is not None
+    assert copies > 20

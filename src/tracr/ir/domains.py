@@ -7,6 +7,7 @@ that numbers which differ only by rounding are equal (`pipeline.py`), these are 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -22,12 +23,14 @@ from tracr.nearness import apart, margin
 from tracr.rational import fraction_of
 from tracr.values import Value, is_number, sort_values
 
-__all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
+__all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "of_values", "surely_same"]
 
 Codes = NDArray[np.int32]
 BULK = 200  # from this many values on, an array of objects is worth making
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
 NUMBERS, NONE = frozenset({bool, int, float}), type(None)
+PLAIN = NUMBERS | {str, NONE}
+SMALL, KEPT = 64, 4096  # domains of at most this many values are kept, and how many of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +190,27 @@ class Interval:
 Domain = Finite | Interval
 
 
+def of_values(values: tuple[Value, ...]) -> Finite:
+    """The domain of these different values, without twins.
+
+    The same small domains (`0` to `5`, the vocabulary) occur in many programs. Those of plain values are kept, with
+    the properties that were computed of them.
+
+    >>> of_values((1, 2)) is of_values((1, 2)), of_values((1, 2)) is of_values((True, 2))
+    (True, False)
+    """
+    kinds = tuple(map(type, values))
+    if len(values) > SMALL or not PLAIN.issuperset(kinds):
+        return Finite(values)
+    return _kept(values, kinds, repr(values[values.index(0)]) if 0 in values else "")
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _kept(values: tuple[Value, ...], kinds: tuple[type, ...], zero: str) -> Finite:
+    """`of_values`, by all that tells equal values apart: their types and the sign of zero."""
+    return Finite(values)
+
+
 def finite(representatives: Iterable[Value], *, ordered: bool = False, near: float = 0.0) -> Finite:
     """The set of these values, sorted unless already `ordered`; equal ones become twins.
 
@@ -208,7 +232,7 @@ def _equal_as_one(representatives: Iterable[Value], *, ordered: bool) -> Finite:
     distinct = dict.fromkeys(listed)
     values: Sequence[Value] = list(distinct) if ordered else sort_values(distinct)
     if len(distinct) == len(listed) or surely_same(set(map(type, listed)), distinct):
-        return Finite(tuple(values))
+        return of_values(tuple(values))
     counts = Counter(listed)
     groups: dict[Value, list[Value]] = {}
     for value in listed:
@@ -242,7 +266,7 @@ def _near_as_one(domain: Finite, near: float) -> Finite:
 
 def surely_same(kinds: Set[type], distinct: Collection[Value]) -> bool:
     """Whether, for values of these types, equal to one of the distinct values means identical: the usual case."""
-    return kinds <= {*NUMBERS, str, NONE} and len(kinds & NUMBERS) <= 1 and (float not in kinds or 0.0 not in distinct)
+    return kinds <= PLAIN and len(kinds & NUMBERS) <= 1 and (float not in kinds or 0.0 not in distinct)
 
 
 def _as_float(value: Value) -> float:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tracr import arguments
+from tracr.caching import cached_property
 from tracr.errors import InputError
 from tracr.ir.graph import Graph
 from tracr.ir.options import Options
@@ -181,7 +181,10 @@ class RunnableModel(ABC):
 
     def codes(self, ids: NDArray[Any], dtype: DTypeLike | None = None) -> list[NDArray[Any]]:
         """The value of each output for ids [batch, position] that start with BOS, as codes into its domain."""
-        ids = self._ids(ids)
+        return self.codes_of_valid(self._ids(ids), dtype)
+
+    def codes_of_valid(self, ids: NDArray[np.int64], dtype: DTypeLike | None = None) -> list[NDArray[Any]]:
+        """`codes`, for ids that the model is known to take."""
         kernel = self._kernel(dtype)
         if kernel is None:
             logits = self.logits(ids, dtype)
@@ -201,7 +204,7 @@ class RunnableModel(ABC):
     def _float32_kernel(self) -> Kernel | None:
         if self.norm:
             return None
-        return Kernel.of(self.cast(np.float32), self.vocabulary, self.outputs, self.options.causal)
+        return Kernel.of(self.parameters, self.vocabulary, self.outputs, self.options.causal)
 
     def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
         """The logits of one pass with the given weights.

@@ -221,18 +221,24 @@ class _Drawing(Pool):
             except NothingFitsError:
                 continue
             if _exceeds(self.most, self.sizes.of(item.sop)) and (self.chance(0.1) or self.varies(item)):
-                self.keep(self.annotated(item))
+                kept = self.annotated(item)
+                self.note_copy(item.sop, kept.sop)
+                self.keep(kept)
                 steps -= 1
         return self.items[-1].sop
+
+    def note_copy(self, sop: SOp, copy: SOp) -> None:
+        """A copy with another name or encoding has the values of its original, where these are known."""
+        for known in self.evaluated if copy is not sop else ():
+            if sop in known:
+                known[copy] = known[sop]
 
     def varies(self, item: PoolSOp) -> bool:
         """Whether the s-op takes more than one value on a few inputs; other s-ops are mostly drawn again."""
         found: set[Value] = set()
-        unknown = topological([item.sop], self.evaluated[-1])  # on the last input, and perhaps on those before it
         for xs, known in zip(_probes(self.limits), self.evaluated, strict=True):
-            for expr in unknown:
-                if expr not in known:
-                    known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
+            for expr in topological([item.sop], known):
+                known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
             found.update(known[item.sop])
             if len(found) > 1:
                 return True
@@ -363,14 +369,14 @@ class _Drawing(Pool):
     def combined(self, fst: PoolSelector, snd: PoolSelector) -> PoolSelector:
         """A boolean combination."""
         simplify = self.chance(0.5) and not self.printable
-        return self.one_of(
-            [
-                PoolSelector(selector_and(fst.selector, snd.selector, simplify), fst.single or snd.single),
-                PoolSelector(selector_or(fst.selector, snd.selector, simplify), False),
-                PoolSelector(selector_not(snd.selector, simplify), False),
-                PoolSelector(~(fst.selector & snd.selector) | fst.selector, False),
-            ]
-        )
+        kind = self.one_of(("and", "or", "not", "nested"))
+        if kind == "and":
+            return PoolSelector(selector_and(fst.selector, snd.selector, simplify), fst.single or snd.single)
+        if kind == "or":
+            return PoolSelector(selector_or(fst.selector, snd.selector, simplify), False)
+        if kind == "not":
+            return PoolSelector(selector_not(snd.selector, simplify), False)
+        return PoolSelector(~(fst.selector & snd.selector) | fst.selector, False)
 
     def choice(self) -> PoolSelector:
         """One of the selectors drawn before, or a new one, or a boolean combination."""

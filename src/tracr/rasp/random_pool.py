@@ -112,4 +112,4 @@ class Pool:
             sop = numerical(sop)
         elif self.small(item) and self.chance(0.15):
             sop = categorical(sop)
-        return replace(item, sop=sop)
+        return item if sop is item.sop else replace(item, sop=sop)

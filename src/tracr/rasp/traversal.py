@@ -29,5 +29,5 @@ def topological(roots: Iterable[RASPExpr], known: Collection[RASPExpr] = ()) -> 
             elif expr not in seen and expr not in known:
                 seen.add(expr)
                 stack.append((expr, True))
-                stack.extend([(child, False) for child in reversed(expr.children) if child not in seen])
+                stack += [(child, False) for child in expr.children[::-1] if child not in seen and child not in known]
     return order

@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.errors import InputError, TracrError
 from tracr.ir.domains import Codes, Finite, Interval
 from tracr.ir.ops import (

@@ -18,7 +18,7 @@ from tracr.craft.heads import bos_logit
 from tracr.craft.linear import BOS, LinearMap, read_number
 from tracr.craft.numerics import EXACT, Noise, share_error
 from tracr.craft.variables import NUMBER, Variable
-from tracr.ir.domains import Finite
+from tracr.ir.domains import Finite, of_values
 from tracr.ir.ops import Aggregation
 from tracr.ir.program import SOpNode, describe
 from tracr.ir.selectors import Selector
@@ -126,6 +126,6 @@ def _write_share(builder: CircuitBuilder, node: SOpNode, selector: Selector | No
     share = Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, (1.0,), low=0.5, high=1.0, node=node.id, scratch=True)
     what = f"c/(c+w) for {node.label}, c = {longest}"
     add_head(builder, selector, conjunction, logit, LinearMap.of(BOS, np.eye(1)), ((share, np.eye(1)),), what)
-    shares = Finite(tuple(((most + least) / 2).tolist()))
+    shares = of_values(tuple(((most + least) / 2).tolist()))
     read = replace(read_number(share), reach=reach)
     write_function(builder, node, read, shares, shares.codes, zero=node.id in builder.program.stored.backups)

@@ -18,7 +18,7 @@ from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
 from tracr.craft.staircases import TooClose, cell_staircase, staircase
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
-from tracr.ir.domains import Codes, Finite
+from tracr.ir.domains import Codes, Finite, of_values
 from tracr.ir.ops import UNREACHED
 from tracr.ir.program import SOpNode, describe
 from tracr.ir.switches import OptionName
@@ -53,14 +53,14 @@ class FunctionOfNumber:
         zero: bool = False,
     ) -> None:
         if (codes < 0).any():
-            points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
+            points = of_values(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
             codes = codes[codes >= 0]
         codes = builder.told_apart(node, codes)
         self.builder, self.node, self.read, self.points, self.codes = builder, node, read, points, codes
         self.space = builder.space(node)
         self.table = builder.rows(node, self.space, codes)
         if zero:
-            self.points = Finite((0.0, *points.values))
+            self.points = of_values((0.0, *points.values))
             self.codes = np.concatenate([[UNREACHED], codes]).astype(np.int32)
             self.table = np.concatenate([np.zeros((1, self.space.size)), self.table])
 

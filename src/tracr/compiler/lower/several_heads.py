@@ -24,7 +24,7 @@ from tracr.craft.mlps import Units, join
 from tracr.craft.numerics import CLEAN, TOO_ROUGH, Noise, U, power_of_two_above, sum_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.errors import CompileError
-from tracr.ir.domains import Finite
+from tracr.ir.domains import of_values
 from tracr.ir.ops import Aggregation
 from tracr.ir.program import SOpNode, describe
 from tracr.ir.selectors import Selector
@@ -177,7 +177,7 @@ def divide_sums(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: P
         _add_both(builder, selector, conjunction, logit, value, (part, ones), math.exp(logit), what)
         sums.append((read_number(part), 1.0))
         counts.append((read_number(ones), 1.0))
-    widths = Finite(selector.counts)
+    widths = of_values(selector.counts)
     total = _total(builder, counts, selector)
     label = builder.fresh_label(f"{node.label}_count")
     code = Variable(label, Encoding.CATEGORICAL, widths.values, node=node.id, scratch=True)

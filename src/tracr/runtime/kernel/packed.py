@@ -14,7 +14,8 @@ __all__ = ["flat", "sizes"]
 
 def flat(parameters: Parameters) -> NDArray[np.float32]:
     """All weights in float32, one array after another, in the order of `Parameters.named`."""
-    return np.concatenate([array.ravel() for _, array in parameters.named()], dtype=np.float32, casting="same_kind")
+    with np.errstate(over="ignore"):
+        return np.concatenate([array.ravel() for _, array in parameters.named()], dtype=np.float32, casting="same_kind")
 
 
 def sizes(parameters: Parameters) -> NDArray[Any]:

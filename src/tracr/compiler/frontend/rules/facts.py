@@ -261,7 +261,7 @@ def _shape_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs | None
         groups = counted.groups
         if shaped.leaves != (SHAPE,) or not shaped.tabulated or groups is None or groups.by_shape is None:
             continue
-        together = np.unique(np.stack([shaped.joint, groups.by_shape]), axis=1).T.tolist()
+        together = sorted(set(zip(shaped.joint.tolist(), groups.by_shape.tolist(), strict=True)))
         known = [(code, groups.by_count[count]) for code, count in together if code >= 0 and count in groups.by_count]
         if sum(len(codes) for _, codes in known) > GROUP_CELLS:
             return None
