@@ -160,7 +160,7 @@ def test_any_passes_give_the_same_answers(case: Case, passes: set[str]) -> None:
 @pytest.mark.slow
 @mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=8), passes=st.sets(st.sampled_from(AUTOMATIC)))
-@settings(max_examples=usual(300, long=1500), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=usual(500, long=1500), deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_passes_give_the_same_answers_at_length(case: Case, passes: set[str]) -> None:
     """Hundreds of them, longer ones too."""
     check(case, passes)

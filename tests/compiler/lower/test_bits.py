@@ -82,7 +82,7 @@ def test_random_programs_use_bits() -> None:
 @pytest.mark.slow
 @mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=10, composite=True))
-@settings(max_examples=usual(200, long=1000), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=usual(350, long=1000), deadline=None, suppress_health_check=list(HealthCheck))
 def test_models_compute_larger_random_programs_in_bits(case: Case) -> None:
     """The same for larger programs."""
     check(case, inputs=20)
