@@ -442,7 +442,7 @@ def measure(given: argparse.Namespace) -> None:
 def fast(given: argparse.Namespace) -> None:
     """Our optimiser on sort_unique below 9 dimensions, each seed in its own file."""
     model, inputs = prepared("sort_unique")
-    for seed, dim in itertools.product(range(given.seeds or 8), (8, 6, 7, 4, 5)):
+    for seed, dim in itertools.product(range(given.seeds or 8), given.dims or (8, 6, 7, 4, 5)):
         path = given.out / f"fast-sort_unique-{dim}-{seed}.json"
         claim = path.with_suffix(".claim")
         if path.exists() or not _claimed(claim):
@@ -508,6 +508,7 @@ def main() -> None:
         command.add_argument("--seed", type=int, default=0, help="other starts and batches for all runs")
         command.add_argument("--programs", nargs="*", default=[])
         command.add_argument("--rates", nargs="*", type=float, default=[], help="only runs with these learning rates")
+        command.add_argument("--dims", nargs="*", type=int, default=[], help="of fast: only these dimensions")
         command.add_argument("--watch", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
