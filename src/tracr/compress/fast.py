@@ -45,7 +45,8 @@ class FastRecipe:
     `kept` best.
 
     The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower, and
-    `needed` runs start from the reads that are needed. A loss of `enough` ends the search.
+    `needed` runs start from the reads that are needed. If `starts`, `shrink` or `needed` is 0, that kind of start is
+    left out. A loss of `enough` ends the search.
     """
 
     starts: int = 48
@@ -130,17 +131,22 @@ class _Search:
         If exact reads do not fit, needed ones come before all others.
         """
         recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
+        fits = exact.shape[1] <= self.dim
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
-        searches = [partial(self.exact, exact), partial(self.random, recipe)]
-        if few != recipe and recipe.enough > 0:
-            searches.insert(int(exact.shape[1] <= self.dim), partial(self.random, few))
-        if exact.shape[1] > self.dim and recipe.needed:
+        searches = [partial(self.exact, exact)] if fits or recipe.shrink else []
+        if recipe.starts:
+            searches.append(partial(self.random, recipe))
+            if few != recipe and recipe.enough > 0:
+                searches.insert(int(fits), partial(self.random, few))
+        if not fits and recipe.needed:
             searches.insert(0, self.needed)
         try:
             for search in searches:
                 search()
                 if self.done():
                     return
+            if not self.ended:  # the model is too large for all but random starts
+                self.random(few)
         except KeyboardInterrupt:
             self.interrupted = True
 
