@@ -133,7 +133,7 @@ class _Search:
         recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
         fits = exact.shape[1] <= self.dim
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
-        searches = [partial(self.exact, exact)] if fits or recipe.shrink else []
+        searches: list[Callable[[], None]] = [partial(self.exact, exact)] if fits or recipe.shrink else []
         if recipe.starts:
             searches.append(partial(self.random, recipe))
             if few != recipe and recipe.enough > 0:

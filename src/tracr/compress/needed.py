@@ -39,7 +39,8 @@ FAR = -1e30  # the score of a key that is not there
 WEIGHTS = {"values": (0.3, 10), "neurons": (0.3, 10), "outputs": (0.3, 10), "scores": (0.02, 0.1), "logits": (0.1, 0.1)}
 """The least and largest weight of each kind of equation; outputs are numbers, logits those of one-hot outputs."""
 SHARPER, STEPS, LEAST_FALL = 5.0, 60, 1e-3
-WORK, FEWEST = 2e8, 16  # most multiplications of a curvature; they limit its inputs, and fewer than FEWEST say little
+WORK = 3e7  # most multiplications of a curvature: they limit the inputs
+FEWEST, MOST = 16, 64  # fewer inputs say little; more take time
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +202,7 @@ def fitting(task: Task, dim: int) -> Task | None:
     """The task with as many inputs as the curvature of the equations allows, or `None` if these are too few."""
     heads = sum(len(part.W_Q) for part in task.network.parts if isinstance(part, Attention))
     rows = max(1, heads) * task.ids.shape[1] ** 2
-    count = int(WORK / (rows * (task.network.width * dim) ** 2))
+    count = min(MOST, int(WORK / (rows * (task.network.width * dim) ** 2)))
     return task.sample(count) if count >= min(FEWEST, len(task)) else None
 
 
