@@ -70,13 +70,27 @@ def collect(out: Path) -> None:
             (DATA / f"{name}.json").write_text((out / f"{name}.json").read_text())
     fast = [json.loads(path.read_text()) for path in sorted((out / "fast").glob("fast-*.json"))]
     if fast:
-        (DATA / "fast.json").write_text(json.dumps(fast) + "\n")
+        _fast(fast)
     for name, places in {"shared": ["shared"], "shared_rare": ["rare"], "shared_dims": DIMS}.items():
         found = [
             json.loads(path.read_text()) for place in places for path in sorted((out / place).glob("shared-*.json"))
         ]
         if found:
             (DATA / f"{name}.json").write_text(json.dumps(sorted(found, key=lambda one: one["decay"])) + "\n")
+
+
+def _fast(runs: list[Row]) -> None:
+    """Add runs of `fast`. Those before there were starts with needed reads are its other kinds of start ("others")."""
+    path = DATA / "fast.json"
+    whole = {(run["dim"], run["seed"]) for run in runs if run["kinds"] == "all"}
+    new = {(run["dim"], run["seed"], run["kinds"]) for run in runs}
+    for old in json.loads(path.read_text()) if path.exists() else []:
+        old.setdefault("kinds", "others")
+        one = old["dim"], old["seed"]
+        if (*one, old["kinds"]) not in new and (old["kinds"] == "all" or one not in whole):
+            runs.append(old)
+    runs.sort(key=lambda run: (run["dim"], run["seed"], run["kinds"]))
+    path.write_text(json.dumps(runs) + "\n")
 
 
 def _key(row: Row) -> tuple[Any, ...]:

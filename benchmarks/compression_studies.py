@@ -42,6 +42,7 @@ import optax
 
 import tracr
 from tracr.compress.closed import exact_projection
+from tracr.compress.fast import FastRecipe
 from tracr.compress.measuring import Measuring
 from tracr.compress.narrow import least_dim
 from tracr.compress.objective import Objective
@@ -442,13 +443,14 @@ def measure(given: argparse.Namespace) -> None:
 def fast(given: argparse.Namespace) -> None:
     """Our optimiser on sort_unique below 9 dimensions, each seed in its own file."""
     model, inputs = prepared("sort_unique")
-    for seed, dim in itertools.product(range(given.seeds or 8), (8, 6, 7, 4, 5)):
-        path = given.out / f"fast-sort_unique-{dim}-{seed}.json"
+    for seed, dim in itertools.product(range(given.seeds or 8), given.dims or (8, 6, 7, 4, 5)):
+        path = given.out / f"fast-sort_unique-{dim}-{seed}{'-needed' if given.needed else ''}.json"
         claim = path.with_suffix(".claim")
         if path.exists() or not _claimed(claim):
             continue
         begin, busy = time.perf_counter(), time.process_time()
-        small = tracr.compress(model, dim, "fast", seed, inputs=inputs)
+        recipe = FastRecipe(starts=0, shrink=0) if given.needed else FastRecipe()
+        small = tracr.compress(model, dim, "fast", seed, inputs=inputs, recipe=recipe)
         busy = time.process_time() - busy
         report = small.report(inputs)
         found = {
@@ -457,6 +459,7 @@ def fast(given: argparse.Namespace) -> None:
             "loss": small.training.loss,
             "output_loss": small.training.output_loss,
             "starts": list(small.training.starts),
+            "kinds": "needed" if given.needed else "all",
             "accuracy": report.accuracy,
             "cosines": report.cosine,
             "slopes": {swap.variable: swap.slope for swap in report.swaps},
@@ -508,6 +511,8 @@ def main() -> None:
         command.add_argument("--seed", type=int, default=0, help="other starts and batches for all runs")
         command.add_argument("--programs", nargs="*", default=[])
         command.add_argument("--rates", nargs="*", type=float, default=[], help="only runs with these learning rates")
+        command.add_argument("--dims", nargs="*", type=int, default=[], help="of fast: only these dimensions")
+        command.add_argument("--needed", action="store_true", help="of fast: only starts with needed reads")
         command.add_argument("--watch", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)

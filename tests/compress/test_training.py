@@ -27,7 +27,7 @@ from tracr.compress.sgd import starts, train  # noqa: E402
 
 pytestmark = pytest.mark.slow
 SHORT = Recipe(steps=60, chunk=20, batch=32)
-QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1, shrink=10)
+QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1, shrink=10, needed=1)
 
 
 @pytest.mark.parametrize("name", ["frac_prevs", "sort_unique", "hist", "hist2"])
@@ -90,12 +90,12 @@ def test_fast_is_reproducible_and_good() -> None:
     """Few starts at 5 dimensions, fewer than sub-layers need to read exactly, get close; twice the same."""
     model, inputs = study("frac_prevs")
     some = inputs[::8]
-    recipe = FastRecipe(starts=8, steps=500, polish=40, shrink=20)
+    recipe = FastRecipe(starts=8, steps=500, polish=40, shrink=20, needed=2)
     first, second = (tracr.compress(model, 5, "fast", 1, inputs=some, recipe=recipe) for _ in range(2))
     assert np.array_equal(first.W, second.W)
     assert first.training.loss < 2e-2
     assert first.training.loss <= min(first.training.starts) * (1 + 1e-6)
-    assert len(first.training.starts) == recipe.starts + recipe.kept
+    assert len(first.training.starts) == recipe.needed + recipe.starts + recipe.kept
 
 
 @pytest.mark.parametrize("options", [{}, {"sharing": "read-write"}])
@@ -108,13 +108,24 @@ def test_fast_loses_nothing_where_sub_layers_can_read_exactly(options: dict[str,
     assert min(small.report(inputs).cosine.values()) > 0.999
 
 
+def test_fast_starts_from_needed_reads_where_exact_ones_do_not_fit() -> None:
+    """sort_unique in 7 dimensions, where exact reads need 9, before other starts are tried."""
+    task = task_of(*study("sort_unique"))
+    objective = Objective(task, sites_of(task.network, "one"))
+    stages: list[str] = []
+    recipe = FastRecipe(enough=1e-3)
+    found = fast(objective, 7, 0, recipe, 256.0, progress=lambda stage, done, loss: stages.append(stage))
+    assert found.losses[0] < 1e-3
+    assert set(stages) <= {"needed", "polish"}
+
+
 def test_surplus_columns_are_pulled_to_zero() -> None:
     """From the 8 columns with which sub-layers of frac_prevs read exactly to 7, before other starts are tried."""
     model, inputs = study("frac_prevs")
     task = task_of(model, inputs[::8])
     objective = Objective(task, sites_of(task.network, "one"))
     stages: list[str] = []
-    recipe = FastRecipe(starts=2, steps=5, polish=40, shrink=100)
+    recipe = FastRecipe(starts=2, steps=5, polish=40, shrink=100, needed=0)
     found = fast(objective, 7, 0, recipe, model.options.gap, progress=lambda stage, done, loss: stages.append(stage))
     assert found.params["W"].shape == (recipe.kept, 1, 14, 7)
     assert found.losses[0] < 1e-6

@@ -1,12 +1,13 @@
-"""Our optimiser of the same objective: exact starts, random starts, second-order steps.
+"""Our optimiser of the same objective: exact starts, starts with needed reads, random starts, second-order steps.
 
-Five things make it fast. (1) A closed form makes all reads of sub-layers exact. From such a start only the outputs
+Six things make it fast. (1) A closed form makes all reads of sub-layers exact. From such a start only the outputs
 have to be found; if it has too many dimensions, the surplus ones are pulled to zero while the loss stays low. (2)
 Targets and inputs are fixed, so a few inputs in full batch replace an endless stream of batches. (3) Sharp attention
 makes plateaus. Half of the random starts therefore begin with attention scores multiplied by a small number, which
 grows to 1; the targets of the compiled model are softened in the same way. (4) Near a minimum, Levenberg-Marquardt
 steps converge in tens of iterations, where first-order steps take 10⁵. (5) The other half of the random starts has
-weight decay, as the paper's recipe has; docs/compression.md compares runs with and without it.
+weight decay, as the paper's recipe has; docs/compression.md compares runs with and without it. (6) If exact reads do
+not fit, equations without plateaus (`needed.py`) give starts with the reads that are needed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compress.closed import exact_projection, unmet
+from tracr.compress.needed import fitting, needs_of, solved
 from tracr.compress.objective import Objective, Params
 from tracr.compress.polish import BLOCK, Polish
 from tracr.compress.readings import seen
@@ -42,11 +44,13 @@ class FastRecipe:
     """The settings of the search: `starts` random starts, `steps` of Adam each, `polish` second-order iterations of the
     `kept` best.
 
-    The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower. A
-    loss of `enough` ends the search.
+    The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower, and
+    `needed` runs start from the reads that are needed. If `starts`, `shrink` or `needed` is 0, that kind of start is
+    left out. A loss of `enough` ends the search.
     """
 
     starts: int = 48
+    needed: int = 16
     steps: int = 3000
     learning_rate: float = 1e-2
     softest: float = 4.0  # the logit gap (of `gap`) at the beginning of soft starts
@@ -107,6 +111,7 @@ class _Search:
         self.evaluate = self.jax.jit(_on(objective, objective.task, np.float64).loss)
         self.polishes: dict[int, Polish] = {}
         self.ended: list[tuple[float, Params]] = []
+        self.others = 0  # the runs before this one had their second-order steps
         self.started: list[float] = []
         self.clock = time.perf_counter()
         self.times: list[tuple[float, float]] = []
@@ -121,17 +126,27 @@ class _Search:
         return int(min(2 * self.recipe.inputs, max(FEWEST, WORK / (residuals * numbers**2))))
 
     def run(self) -> None:
-        """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit)."""
+        """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit).
+
+        If exact reads do not fit, needed ones come before all others.
+        """
         recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
+        fits = exact.shape[1] <= self.dim
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
-        searches = [partial(self.exact, exact), partial(self.random, recipe)]
-        if few != recipe and recipe.enough > 0:
-            searches.insert(int(exact.shape[1] <= self.dim), partial(self.random, few))
+        searches: list[Callable[[], None]] = [partial(self.exact, exact)] if fits or recipe.shrink else []
+        if recipe.starts:
+            searches.append(partial(self.random, recipe))
+            if few != recipe and recipe.enough > 0:
+                searches.insert(int(fits), partial(self.random, few))
+        if not fits and recipe.needed:
+            searches.insert(0, self.needed)
         try:
             for search in searches:
                 search()
                 if self.done():
                     return
+            if not self.ended:  # the model is too large for all but random starts
+                self.random(few)
         except KeyboardInterrupt:
             self.interrupted = True
 
@@ -193,6 +208,22 @@ class _Search:
     def cut(self, params: Params) -> Params:
         return params | {"W": params["W"][..., : self.dim]}
 
+    # Starts that read what is needed
+
+    def needed(self) -> None:
+        """Run from starts that read what is needed, and take second-order steps from the best."""
+        task = fitting(self.fine.task, self.dim)
+        if task is None:
+            return
+        needs, count = needs_of(task), self.recipe.needed
+        W = [solved(needs, self.dim, np.random.default_rng([self.seed, number])) for number in range(count)]
+        params = starts(self.objective, self.dim, [0] * count, None, self.train_weights)
+        params["W"] = np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)
+        self.started += self.keep(params, "needed", 0)
+        if not self.done():
+            self.second_order(self.ended)
+        self.others = len(self.ended)
+
     # Random starts: first order
 
     def random(self, recipe: FastRecipe) -> None:
@@ -207,7 +238,7 @@ class _Search:
             self.descend(advance, recipe.steps, params, decay, softest)
             if self.done():
                 return
-        self.second_order(self.ended)
+        self.second_order(self.ended[self.others :])
 
     def descent(self, recipe: FastRecipe) -> Any:
         """Adam, and a jitted function that takes its steps, with weight decay, from step `start` on, in all runs."""

@@ -11,7 +11,8 @@ failing to find one proves nothing. `least_dim` is proved: A_r W Wᵀ B_r = A_r 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from tracr.compress.readings import ReadingPlace, basis, read_error
 
-__all__ = ["EXACT", "LARGEST_SEARCH", "least_dim", "search"]
+__all__ = ["EXACT", "LARGEST_SEARCH", "descend", "least_dim", "search"]
 
 Array = NDArray[Any]
 Block = tuple[Array, Array]
@@ -48,18 +49,32 @@ def search(readers: Sequence[ReadingPlace], dim: int) -> Array | None:
 
 def _solved(blocks: list[Block], W: Array) -> Array:
     """W after Levenberg-Marquardt steps on the squared errors of all reads."""
-    damping, cost = 0.1, _cost(blocks, W)
-    for _ in range(STEPS):
-        slope, curvature = _system(blocks, W)
+    return descend(partial(_cost, blocks), partial(_system, blocks), W, STEPS)
+
+
+def descend(
+    cost_of: Callable[[Array], float],
+    system_of: Callable[[Array], tuple[Array, Array]],
+    W: Array,
+    steps: int,
+    least_fall: float = 1e-4,
+) -> Array:
+    """W after Levenberg-Marquardt steps on a sum of squares, with the slope and curvature of half of it.
+
+    It ends when the sum is 0, or large and falling by less than `least_fall` of itself.
+    """
+    damping, cost = 0.1, cost_of(W)
+    for _ in range(steps):
+        slope, curvature = system_of(W)
         for _ in range(12):
             step = np.linalg.solve(curvature + damping * np.eye(W.size), -slope).reshape(W.shape)
-            new = _cost(blocks, W + step)
+            new = cost_of(W + step)
             if new < cost:
                 break
             damping *= 4
         else:
             return W
-        stuck = cost - new < 1e-4 * cost and cost > 1e-6
+        stuck = cost - new < least_fall * cost and cost > 1e-6
         W, cost, damping = W + step, new, max(damping / 5, 1e-14)
         if stuck or cost < 1e-28:
             return W
