@@ -83,4 +83,8 @@ def test_remembered_results_keep_their_types() -> None:
 def test_means_round_once(numbers: list[Fraction]) -> None:
     """The mean of the fractions, in any order."""
     floats = [rounded(number) for number in numbers]
-    assert rounded_mean(tuple(floats)) == rounded_mean(tuple(reversed(floats))) == rounded(sum(numbers) / len(numbers))
+    assert (
+        rounded_mean(tuple(floats))
+        == rounded_mean(tuple(reversed(floats)))
+        == rounded(sum(numbers, Fraction(0)) / len(numbers))
+    )
