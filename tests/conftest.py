@@ -1,8 +1,9 @@
-"""Settings of all tests: which examples Hypothesis draws, and test files that cannot be imported are errors."""
+"""Settings of all tests: which examples Hypothesis draws, how long slow tests may take in all, no doctests in tests."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Generator
 from typing import Any
 
@@ -14,6 +15,14 @@ from hypothesis import settings
 settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("random" if os.environ.get("TRACR_RANDOM") else "fixed")
+
+LAST_START = time.monotonic() + 60 * float(os.environ.get("TRACR_MINUTES", "inf"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out slow tests that would begin after TRACR_MINUTES: CI has an end, and machines differ in speed."""
+    if time.monotonic() >= LAST_START and item.get_closest_marker("slow"):
+        pytest.skip(f"no time left: {os.environ['TRACR_MINUTES']} minutes (TRACR_MINUTES) are over")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,8 +1,11 @@
-"""The choice of parameters for the normal tier."""
+"""The choice of parameters for the normal tier, and the end of the slow one."""
 
 from __future__ import annotations
 
 import itertools
+import math
+import os
+import time
 
 import pytest
 
@@ -53,3 +56,19 @@ def test_many_programs_take_their_turns_at_the_levels() -> None:
     assert [sum(level == one for _, level in found) for one in LEVELS] == [10, 10, 10]
     assert sum(len(some_levels(number)) == 3 for number in range(24)) == 3
     assert {(number % 8, level) for number, level in found} == {*itertools.product(range(8), LEVELS)}
+
+
+def test_slow_tests_are_left_out_when_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Only slow ones, and only if a time is given."""
+    (settings,) = (one for one in request.config.pluginmanager.get_plugins() if hasattr(one, "LAST_START"))
+    assert math.isinf(settings.LAST_START) or "TRACR_MINUTES" in os.environ
+    monkeypatch.setenv("TRACR_MINUTES", "3")
+    monkeypatch.setattr(settings, "LAST_START", time.monotonic())
+    settings.pytest_runtest_setup(request.node)
+    request.node.add_marker("slow")
+    with pytest.raises(pytest.skip.Exception, match="3 minutes"):
+        settings.pytest_runtest_setup(request.node)
+    monkeypatch.setattr(settings, "LAST_START", time.monotonic() + 100)
+    settings.pytest_runtest_setup(request.node)
