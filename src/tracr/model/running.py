@@ -181,10 +181,7 @@ class RunnableModel(ABC):
 
     def codes(self, ids: NDArray[Any], dtype: DTypeLike | None = None) -> list[NDArray[Any]]:
         """The value of each output for ids [batch, position] that start with BOS, as codes into its domain."""
-        return self.codes_of_valid(self._ids(ids), dtype)
-
-    def codes_of_valid(self, ids: NDArray[np.int64], dtype: DTypeLike | None = None) -> list[NDArray[Any]]:
-        """`codes`, for ids that the model is known to take."""
+        ids = self._ids(ids)
         kernel = self._kernel(dtype)
         if kernel is None:
             logits = self.logits(ids, dtype)

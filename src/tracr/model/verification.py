@@ -200,7 +200,7 @@ def _all_right(model: RunnableModel) -> int | None:
     """
     every = every_length(len(model.options.vocab), *model.program.lengths)
     evaluation = every_evaluation(model.program)
-    found = [model.codes_of_valid(ids) for ids in every.runs]
+    found = [model.codes(ids) for ids in every.runs]
     known = ~evaluation.errors[every.cells // every.batch.codes.shape[1]] if evaluation.errors.any() else slice(None)
     for place, (output, (_, number)) in enumerate(zip(model.outputs, model.program.outputs, strict=True)):
         expected = np.broadcast_to(evaluation.codes[number], every.batch.codes.shape).ravel()[every.cells]
