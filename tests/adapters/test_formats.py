@@ -80,7 +80,7 @@ def test_what_is_not_refused_is_right(export: Any, dtype: str) -> None:
         for batch in (rows, (longest * len(rows))[: len(rows)]):  # of one shape: JAX compiles once
             ids = model.encode(batch)
             assert_right(model, batch, run(ids), ids)
-    assert taken > 5
+    assert taken >= usual(4, long=6)
 
 
 def test_exports_of_wrong_formats_are_refused() -> None:
