@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import tracr
-from tracr.errors import TracrError
+from tracr.errors import FormatError, TracrError
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("optax")
 distilling = pytest.importorskip("tracr.natural.distilling")
 
 from tracr import natural  # noqa: E402
-from tracr.natural.checkpoint import Checkpoint  # noqa: E402
+from tracr.natural.checkpoint import ARRAYS, Checkpoint  # noqa: E402
 from tracr.natural.training import State  # noqa: E402
 from tracr.rasp import programs  # noqa: E402
 
@@ -141,6 +141,11 @@ def test_means_are_read_whatever_the_settings(tmp_path: Path) -> None:
     assert read.keys() == means.keys()
     for name, array in means.items():
         np.testing.assert_array_equal(read[name], array)
+    with pytest.raises(FormatError, match="of another model"):
+        Checkpoint.means(tmp_path / "run", [f"{number}" for number in range(30)])
+    (tmp_path / "run" / ARRAYS).write_bytes(b"nothing")
+    with pytest.raises(FormatError, match="not a safetensors file"):
+        Checkpoint.means(tmp_path / "run", means)
 
 
 SCRIPT = """

@@ -78,32 +78,35 @@ class Checkpoint:
 
         `finish` can train them further, whatever the settings of the run were.
         """
-        folder, names = Path(folder), sorted(names)
-        given = parse(read_file(folder / SETTINGS, LARGEST_SETTINGS), SETTINGS).object(("settings", "done"))
-        arrays = safetensors.numpy.load(read_file(folder / ARRAYS, LARGEST_ARRAYS))
+        names, (done, arrays) = sorted(names), _saved_state(Path(folder))
         first = len(names) + 1  # leaves are sorted by name: admitted, admitted_after, averaged
-        return {name: arrays[f"{first + place:05d}"] for place, name in enumerate(names)}, given["done"].integer()
+        places = [f"{first + place:05d}" for place in range(len(names))]
+        if missing := [place for place in places if place not in arrays]:
+            raise FormatError(f"{ARRAYS} has no array {missing[0]}: it is of another model", hint="name another folder")
+        return {name: arrays[place] for name, place in zip(names, places, strict=True)}, done
 
     def read(self, start: State) -> State:
         """The saved state; `start` if there is none yet."""
         if not (self.folder / SETTINGS).exists():
             return start
-        done = (
-            parse(read_file(self.folder / SETTINGS, LARGEST_SETTINGS), SETTINGS)
-            .object(("settings", "done"))["done"]
-            .integer()
-        )
-        try:
-            arrays = safetensors.numpy.load(read_file(self.folder / ARRAYS, LARGEST_ARRAYS))
-        except FormatError:
-            raise
-        except Exception as error:
-            raise FormatError(f"{ARRAYS} is not a safetensors file: {error}", hint="delete the folder") from None
+        done, arrays = _saved_state(self.folder)
         leaves, shape = jax.tree.flatten(_arrays(start))
         read: list[Any] = [arrays.get(f"{number:05d}") for number in range(len(leaves))]
         if any(array is None or array.shape != np.shape(leaf) for array, leaf in zip(read, leaves, strict=True)):
             raise FormatError(f"{ARRAYS} is not the state of this run", hint="delete the folder to train again")
         return State(done=done, **jax.tree.unflatten(shape, read))
+
+
+def _saved_state(folder: Path) -> tuple[int, dict[str, Any]]:
+    """The steps done, and the arrays of a saved state."""
+    given = parse(read_file(folder / SETTINGS, LARGEST_SETTINGS), SETTINGS).object(("settings", "done"))
+    try:
+        arrays = safetensors.numpy.load(read_file(folder / ARRAYS, LARGEST_ARRAYS))
+    except FormatError:
+        raise
+    except Exception as error:
+        raise FormatError(f"{ARRAYS} is not a safetensors file: {error}", hint="delete the folder") from None
+    return given["done"].integer(), arrays
 
 
 def _arrays(state: State) -> dict[str, Any]:
