@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import plain_hosts
 import torch
 from plain_training import data_of, load_host
 
@@ -135,9 +136,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     for (task, at, guess), mine in groups.items():
         again = [row.get("refined", row["closed"]) for row in mine]
         cells = [f"{task}, {at.removeprefix('blocks.')}", guess, ", ".join(str(row["seed"]) for row in mine)]
-        for kind in ([row["closed"] for row in mine], again):
-            values = ["-" if one["recovered"] is None else f"{one['recovered']['value']:.2f}" for one in kind]
-            cells += ["; ".join(values), f"{sum(one['counts'] for one in kind)} of {len(kind)}"]
+        for reports in ([row["closed"] for row in mine], again):
+            cells += [plain_hosts.shares(reports), plain_hosts.counting(reports)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
