@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,8 @@ class BankSizes:
     checked: int
     tries: int
     """The most interventions drawn for each site."""
+    mined: int
+    """How many lessons for training are looked at after each round, to find wrong ones."""
 
     def each(self, wired: Array) -> tuple[int, int]:
         """In the bank for training, the lessons for each site that the teacher has (`wired`), and for each other."""
@@ -67,8 +69,8 @@ class BankSizes:
         )
 
 
-LARGE = BankSizes(trained=32_000, idle=2_000, most_trained=2_000_000, checked=600, tries=2**19)
-SIZES = {"cpu": BankSizes(trained=16_000, idle=2_000, most_trained=1_000_000, checked=300, tries=2**17)}
+LARGE = BankSizes(trained=32_000, idle=2_000, most_trained=2_000_000, checked=600, tries=2**19, mined=2**17)
+SIZES = {"cpu": BankSizes(trained=16_000, idle=2_000, most_trained=1_000_000, checked=300, tries=2**17, mined=2**14)}
 """The sizes by device; a CPU would take long to draw large banks."""
 
 
@@ -176,7 +178,7 @@ def train_until_admitted(
     while state.done < steps and len(found) < len(seeds):
         state, losses = trainer.train(state, keys)
         missed = school.missed(state.averaged)
-        state = trainer.weighed(state, missed)
+        state = replace(trainer.weighed(state, missed), wrong=school.wrong(state))
         for place in np.flatnonzero(school.nearly(missed)).tolist():
             if place not in found and (one := school.twin(state, place, seeds[place])).admitted:
                 found[place], state = one, state.admit(place)
@@ -207,6 +209,7 @@ class School:
     lessons: Bank
     checks: Bank
     held_out: Bank
+    size: BankSizes
 
     @staticmethod
     def of(
@@ -225,7 +228,7 @@ class School:
         checks = draw(each=size.checked, idle=size.checked // 3, tries=size.tries, futile=TRIES, seed=1)
         held_out = draw(each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
         network = network_of(model, architecture)
-        return School(model, architecture, inputs, teacher, network, lessons, checks, held_out)
+        return School(model, architecture, inputs, teacher, network, lessons, checks, held_out, size)
 
     @property
     def sizes(self) -> Array:
@@ -243,13 +246,30 @@ class School:
 
     def missed(self, weights: Tree) -> Array:
         """The error rate of each seed at each site, [seed, site], on the lessons for checks during training."""
-        right, same = self.examiner.agreement(weights, self.checks.lessons)
-        bank = self.checks
-        count = bank.changing + bank.staying
+        bank, count = self.checks, self.checks.changing + self.checks.staying
+        errors = self._errors(weights, bank, np.arange(len(bank)))
         site = np.repeat(np.arange(len(count)), count)
-        changes = np.arange(len(bank)) - bank.start[site] < bank.changing[site]
-        errors = np.where(changes, ~right, ~same)
         return np.stack([np.bincount(site, weights=row, minlength=len(count)) / np.maximum(1, count) for row in errors])
+
+    def wrong(self, state: State) -> Array:
+        """The lessons for training that each seed gets wrong, as in `State.wrong`: of some of them, others every round.
+
+        Lessons that were wrong are looked at again, and stay until they are right.
+        """
+        bank, rng = self.lessons, np.random.default_rng(state.done)
+        known = np.unique(state.wrong[state.wrong >= 0])
+        looked_at = np.union1d(known, rng.choice(len(bank), min(len(bank), self.size.mined), replace=False))
+        found = np.full_like(state.wrong, -1)
+        for place, errors in enumerate(self._errors(state.averaged, bank, looked_at)):
+            rows = rng.permutation(looked_at[errors])[: found.shape[1]]
+            found[place, : len(rows)] = rows
+        return found
+
+    def _errors(self, weights: Tree, bank: Bank, rows: Array) -> Array:
+        """Whether each seed errs in each of these lessons of a bank, [seed, lesson]."""
+        lessons = jax.tree.map(lambda array: array[rows], bank.lessons)
+        right, same = self.examiner.agreement(weights, lessons)
+        return np.where(bank.changes(rows), ~right, ~same)
 
     def nearly(self, missed: Array) -> Array:
         """Whether each seed may be admitted: every site errs rarely, or in one check only."""

@@ -48,11 +48,15 @@ class Hints:
         return {"W": jnp.asarray(maps, dtype=jnp.float32), "b": jnp.zeros((seeds, len(self.writers), values))}
 
     def loss(self, readers: Tree, written: Any, held: Any, token: Any) -> Any:
-        """The mean squared error of the values read from `written` [batch, writer, position, width], at tokens."""
+        """The squared error of the values read from `written` [batch, writer, position, width], at tokens.
+
+        It is the mean over the values of each writer, then over writers: a writer of one value counts like the others.
+        """
         with jax.default_matmul_precision("highest"):
             found = jnp.einsum("bwpd,wdk->bwpk", written, readers["W"]) + readers["b"][:, None]
-        weight = jnp.asarray(self.owned, dtype=jnp.float32)[:, None] * token[:, None, :, None]
-        return ((found - held[:, None].astype(jnp.float32)) ** 2 * weight).sum() / jnp.maximum(1, weight.sum())
+        share = jnp.asarray(self.owned / self.owned.sum(axis=1, keepdims=True) / len(self.owned), dtype=jnp.float32)
+        weight = share[:, None] * token[:, None, :, None]
+        return ((found - held[:, None].astype(jnp.float32)) ** 2 * weight).sum() / jnp.maximum(1, token.sum())
 
 
 def hints_of(teacher: Teacher, bank: Bank) -> Hints | None:

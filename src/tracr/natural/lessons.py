@@ -51,6 +51,12 @@ class Bank:
     def __len__(self) -> int:
         return len(self.lessons.base)
 
+    def changes(self, rows: Array) -> Array:
+        """Whether the answer changes in each of these lessons."""
+        site = np.searchsorted(self.start, rows, side="right") - 1
+        found: Array = rows - self.start[site] < self.changing[site]
+        return found
+
 
 def draw_bank(
     teacher: Teacher,

@@ -26,6 +26,7 @@ from tracr.natural.teacher import Lesson
 __all__ = ["State", "Trainer", "TwinRecipe"]
 
 Array = NDArray[Any]
+WRONG = 8_192  # the most lessons of each seed that are remembered as wrong
 RATES = {"random": 2e-3, "compiled": 1e-5, "trained": 5e-4}  # the highest learning rate, by the start
 
 
@@ -60,6 +61,11 @@ class TwinRecipe:
     """The weight of hints (hints.py) at the first step; it falls to 0 on a straight line."""
     hinted: float = 0.5
     """The part of the steps that have hints."""
+    spare: float = 1.0
+    """The weight, relative to hints, of the squared outputs of spare components: those that the teacher lacks."""
+    repeated: float = 0.25
+    """The largest share of lessons that repeat those the twin got wrong; each is drawn about `repeats` times a round."""
+    repeats: int = 30
     averaged: float = 0.998
     """The part of the running mean that is kept in each step."""
 
@@ -83,6 +89,8 @@ class State:
     """The linear maps that read hints."""
     optimiser: Any
     shares: Array
+    wrong: Array
+    """For each seed the numbers of lessons that it got wrong, then -1, [seed, WRONG]."""
     done: int
     admitted: Tree
     """The weights of each admitted seed when it was admitted; of the others, zeros."""
@@ -135,7 +143,8 @@ class Trainer:
         readers = {} if self.hints is None else self.hints.readers(weights["unembed.W_U"].shape[1], seeds)
         optimiser = jax.jit(jax.vmap(self.optimiser.init))((weights, readers))
         nothing = {name: np.zeros(array.shape, array.dtype) for name, array in weights.items()}
-        return State(weights, weights, readers, optimiser, shares, 0, nothing, np.zeros(seeds, dtype=np.int64))
+        wrong = np.full((seeds, WRONG), -1, dtype=np.int32)
+        return State(weights, weights, readers, optimiser, shares, wrong, 0, nothing, np.zeros(seeds, dtype=np.int64))
 
     def _shares(self, missed: Array) -> Array:
         """How often each site is drawn."""
@@ -157,6 +166,7 @@ class Trainer:
             (state.weights, state.averaged, state.readers, state.optimiser),
             self._lessons,
             shares,
+            jnp.asarray(state.wrong),
             keys,
             state.done,
             size,
@@ -176,9 +186,17 @@ class Trainer:
         """The lessons and their hints, on the device."""
         return jax.tree.map(jnp.asarray, self.bank.lessons), () if self.hints is None else self.hints.held
 
-    def _rows(self, shares: Any, key: Any) -> Any:
+    def _rows(self, shares: Any, wrong: Any, key: Any) -> Any:
         """The numbers of the lessons of one step."""
-        keys = jax.random.split(key, 3)
+        keys = jax.random.split(key, 5)
+        recipe, count = self.recipe, self.recipe.batch
+        known = (wrong >= 0).sum()
+        again = wrong[jnp.minimum(jnp.floor(jax.random.uniform(keys[3], (count,)) * known).astype(int), known - 1)]
+        share = jnp.minimum(recipe.repeated, recipe.repeats * known / (recipe.round * count))
+        return jnp.where(jax.random.uniform(keys[4], (count,)) < share, again, self._fresh(shares, keys[:3]))
+
+    def _fresh(self, shares: Any, keys: Any) -> Any:
+        """The numbers of lessons drawn by the shares of their sites."""
         count = self.recipe.batch
         site = jax.random.choice(keys[0], len(self.wired), (count,), p=shares)
         changing, staying = jnp.asarray(self.bank.changing)[site], jnp.asarray(self.bank.staying)[site]
@@ -200,13 +218,23 @@ class Trainer:
         if self.hints is None or written is None:
             return loss
         outputs = jnp.stack([written[name] for name in self.hints.writers], axis=1)
-        return loss + hinted * self.hints.loss(readers, outputs, held, token)
+        loss = loss + hinted * self.hints.loss(readers, outputs, held, token)
+        if not self.spare:
+            return loss
+        unwanted = sum((written[name] ** 2).mean(axis=-1) for name in self.spare) / len(self.spare)
+        return loss + hinted * self.recipe.spare * (unwanted * token).sum() / token.sum()
 
-    @partial(jax.jit, static_argnums=(0, 6))
-    def _round(self, state: Any, lessons: Any, shares: Any, keys: Any, done: Any, size: int) -> Any:
+    @cached_property
+    def spare(self) -> tuple[str, ...]:
+        """The heads and MLPs that the teacher does not have."""
+        nodes = self.network.sites.nodes
+        return tuple(site.writer for site, wired in zip(nodes, self.wired[: len(nodes)], strict=True) if not wired)
+
+    @partial(jax.jit, static_argnums=(0, 7))
+    def _round(self, state: Any, lessons: Any, shares: Any, wrong: Any, keys: Any, done: Any, size: int) -> Any:
         update, recipe = self.optimiser, self.recipe
 
-        def one(state: Any, shares: Any, key: Any) -> Any:
+        def one(state: Any, shares: Any, wrong: Any, key: Any) -> Any:
             def step(carry: Any, drawn: Any) -> Any:
                 weights, averaged, readers, state = carry
                 rows, number = drawn
@@ -221,8 +249,8 @@ class Trainer:
 
             numbers = done + jnp.arange(size)
             keys = jax.vmap(partial(jax.random.fold_in, key))(numbers)
-            drawn = jax.vmap(partial(self._rows, shares))(keys)  # for all steps: small kernels cost most on a GPU
+            drawn = jax.vmap(partial(self._rows, shares, wrong))(keys)  # for all steps: small kernels cost most on a GPU
             state, losses = jax.lax.scan(step, state, (drawn, numbers))
             return state, losses.mean()
 
-        return jax.vmap(one)(state, shares, keys)
+        return jax.vmap(one)(state, shares, wrong, keys)
