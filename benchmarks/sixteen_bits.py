@@ -9,7 +9,8 @@ to 16 tokens, and compiled for the format (`tracr.compile(..., dtype=...)`). Wei
 format, products of matrices are added up in float32; on CUDA that needs two settings, which this script makes. The
 inputs are all inputs if there are few, else chosen ones (one token only, all different, alternating, one token changed)
 and random ones, half of them with few tokens; each is run unpadded and padded. The reference is the table interpreter.
-Models are shared out over `--workers` processes; the file is written after every model.
+Models are shared out over `--workers` processes; the file is written after every model. `--known FILE` keeps the rows
+of an earlier run that are not measured again: models that it lacks come first. After `--seconds` no model is begun.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ from tracr.writing import write_file
 
 LONGEST = 16
 ROWS = 8192
-CHECKED = 32  # inputs of `check_format`
 BRACKETS = ("pair_balance", "shuffle_dyck", "shuffle_dyck2", "dyck1", "dyck2", "closer")
 VOCABULARIES: dict[str, Any] = {
     "frac_prevs": "abcdefgx",
@@ -100,7 +100,7 @@ def wrong_answers(model: tracr.CompiledModel, dtype: str, device: str, count: in
     return wrong, total, first
 
 
-def measure(name: str, level: int, dtype: str, compiled_for: str, device: str, count: int) -> Row:
+def measure(name: str, level: int, dtype: str, compiled_for: str, device: str, count: int, checked: int) -> Row:
     """One row of the result."""
     row: Row = {"program": name, "level": level, "dtype": dtype, "compiled_for": compiled_for}
     start = time.perf_counter()
@@ -110,8 +110,9 @@ def measure(name: str, level: int, dtype: str, compiled_for: str, device: str, c
         return {**row, "refused": str(error).splitlines()[0]}
     row |= {"compile_seconds": round(time.perf_counter() - start, 2), "layers": model.n_layers}
     row |= {"dimensions": model.d_model, "parameters": model.n_parameters}
-    found = model.check_format(dtype, CHECKED)
-    row |= {"proved": found.proved, "checked": found.inputs}
+    if checked:
+        found = model.check_format(dtype, checked)
+        row |= {"proved": found.proved, "checked": found.inputs}
     row["wrong"], row["answers"], first = wrong_answers(model, dtype, device, count)
     return {**row, "first_wrong": first} if first is not None else row
 
@@ -126,20 +127,29 @@ def main() -> None:
     parser.add_argument("--compiled-for", help="compile for this format instead of the one that is run")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--checked", type=int, default=32, help="inputs of `check_format`; 0: none")
+    parser.add_argument("--known", type=Path, help="the file of an earlier run")
+    parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     device = torch.cuda.get_device_name() if given.device == "cuda" else platform.processor() or platform.machine()
     about = {"torch": torch.__version__, "device": device, "inputs": given.inputs, "length": LONGEST}
-    cases = itertools.product(given.dtypes, given.levels, given.programs or EXAMPLES)
-    settings = given.device, given.inputs
-    tasks = [(name, level, dtype, given.compiled_for or dtype, *settings) for dtype, level, name in cases]
-    rows = []
+    cases = itertools.product(given.programs or EXAMPLES, given.levels, given.dtypes)
+    settings = given.device, given.inputs, given.checked
+    tasks = [(name, level, dtype, given.compiled_for or dtype, *settings) for name, level, dtype in cases]
+    known = {key(row): row for row in json.loads(given.known.read_text())["rows"]} if given.known else {}
+    tasks.sort(key=lambda task: task[:4] in known)
+    end = time.time() + given.seconds
+    rows: list[Row] = []
     with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
-        for row in pool.imap_unordered(measure_safely, tasks, chunksize=1):
+        for row in pool.imap_unordered(measure_safely, [(end, *task) for task in tasks], chunksize=1):
+            if row is None:
+                continue
             print(json.dumps(row), flush=True)
             rows.append(row)
             if given.out is not None:
-                content = {**about, "rows": sorted(rows, key=order)}
+                every = {**known, **{key(row): row for row in rows}}
+                content = {**about, "rows": sorted(every.values(), key=order)}
                 write_file(given.out, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
     run = [row for row in rows if "wrong" in row]
     wrong, answers = (sum(row[key] for row in run) for key in ("wrong", "answers"))
@@ -151,17 +161,29 @@ def order(row: Row) -> tuple[str, int, int]:
     return row["dtype"], row["level"], list(EXAMPLES).index(row["program"])
 
 
-def measure_safely(task: tuple[str, int, str, str, str, int]) -> Row:
-    """The row of a task; an exception, such as too little memory, becomes a row too. Runs in a worker."""
+def key(row: Row) -> tuple[str, int, str, str]:
+    """What a row is about."""
+    return row["program"], row["level"], row["dtype"], row["compiled_for"]
+
+
+def measure_safely(given: tuple[float, str, int, str, str, str, int, int]) -> Row | None:
+    """The row of a task; an exception, such as too little memory, becomes a row too. Runs in a worker.
+
+    Nothing, if it is too late to begin.
+    """
+    end, *task = given
+    if time.time() > end:
+        return None
+    started = time.perf_counter()
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     try:
-        return measure(*task)
+        row = measure(*task)
+        return {**row, "seconds": round(time.perf_counter() - started, 1)}
     except Exception as error:
-        name, level, dtype, compiled_for = task[:4]
-        row = {"program": name, "level": level, "dtype": dtype, "compiled_for": compiled_for}
+        row = dict(zip(("program", "level", "dtype", "compiled_for"), task, strict=False))
         return {**row, "failed": f"{type(error).__name__}: {error}"[:300]}
 
 
