@@ -58,6 +58,10 @@ class PlannedSchool:
         """The same."""
         return state
 
+    def wrong(self, state: State) -> Any:
+        """The same."""
+        return state.wrong
+
     def twin(self, state: State, place: int, seed: int) -> Any:
         """The weights, and if they are admitted."""
         weights, steps = state.weights_of(place)
@@ -69,7 +73,8 @@ def start(seeds: int) -> State:
     """The state before training."""
     weights = {"w": np.zeros((seeds, 2), dtype=np.float32)}
     nothing = np.zeros(seeds, dtype=np.int64)
-    return State(weights, weights, {}, {"m": np.zeros(seeds)}, np.ones((seeds, 3)), 0, weights, nothing)
+    wrong = np.full((seeds, 2), -1, dtype=np.int32)
+    return State(weights, weights, {}, {"m": np.zeros(seeds)}, np.ones((seeds, 3)), wrong, 0, weights, nothing)
 
 
 class DyingCheckpoint(Checkpoint):

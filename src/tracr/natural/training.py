@@ -64,8 +64,9 @@ class TwinRecipe:
     spare: float = 1.0
     """The weight, relative to hints, of the squared outputs of spare components: those that the teacher lacks."""
     repeated: float = 0.25
-    """The largest share of lessons that repeat those the twin got wrong; each is drawn about `repeats` times a round."""
+    """The largest share of lessons that repeat those the twin got wrong."""
     repeats: int = 30
+    """How often each of these is repeated in a round, if they are few."""
     averaged: float = 0.998
     """The part of the running mean that is kept in each step."""
 
@@ -249,7 +250,8 @@ class Trainer:
 
             numbers = done + jnp.arange(size)
             keys = jax.vmap(partial(jax.random.fold_in, key))(numbers)
-            drawn = jax.vmap(partial(self._rows, shares, wrong))(keys)  # for all steps: small kernels cost most on a GPU
+            # for all steps: small kernels cost most on a GPU
+            drawn = jax.vmap(partial(self._rows, shares, wrong))(keys)
             state, losses = jax.lax.scan(step, state, (drawn, numbers))
             return state, losses.mean()
 
