@@ -177,11 +177,11 @@ def examined(wanted: list[tuple[Path, str]], given: argparse.Namespace) -> Itera
         for job in as_completed(jobs, None if given.until == float("inf") else max(0.0, given.until - time.time())):
             try:
                 yield job.result()
-            except Exception as error:  # noqa: BLE001 - the other components are examined all the same
+            except Exception as error:  # the other components are examined all the same
                 print(f"a component was not examined: {error!r}", flush=True)
     except TimeoutError:
         print(f"{sum(not job.done() for job in jobs)} components were not examined in time", flush=True)
-    for process in list(pool._processes.values()):  # noqa: SLF001 - a pool has no other way to end work in progress
+    for process in list(pool._processes.values()):  # a pool has no other way to end work in progress
         process.kill()
 
 
