@@ -1,7 +1,7 @@
 """Known answers: components of admitted twins replaced by the parts of their teachers, and ranked in a library.
 
     python benchmarks/replacing.py docs/natural/twins [-o docs/replacing/twins.json] [--only hist sort-0] [--table]
-    python benchmarks/replacing.py FOLDER... [--seeds 0] [--refine 100]
+    python benchmarks/replacing.py FOLDER... [--seeds 0] [--refine 100] [--rank-only] [--jobs 16] [--until 1795000000]
     python benchmarks/replacing.py --compare -o docs/replacing/twins_h200.json
 
 A folder holds twins as `twin.save` writes them. Rows that the file already has are kept: a stopped run continues. Maps
@@ -11,6 +11,9 @@ least 5 points of accuracy in the twin, a row has
 - what the true part recovers in closed form, and, if that is below 99 %, after refining by gradient;
 - the ranking of `explain` in a library (the zoo's programs for the twin's tokens, and the teacher's parts), refined if
   no part recovers 99 % in closed form; for each part how its output and the true one tell each other.
+
+With `--jobs` components are examined by several processes, those of large twins first; with `--until` (seconds since
+1970) no row is waited for after that moment.
 
 The first part of a ranking is the true one in one of these senses, each weaker than the one before (`EQUAL`):
 
@@ -39,7 +42,11 @@ import argparse
 import json
 import time
 import warnings
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +59,7 @@ from tracr.graft.controls import recovery_of, told_by
 from tracr.graft.equality import compared_in_program
 from tracr.graft.observed import CodedValues, observe
 from tracr.graft.ranking import FAITHFUL, TIE
+from tracr.graft.recovery import HostScore
 from tracr.graft.replacing import workbench
 from tracr.natural.cases import case_of
 
@@ -67,7 +75,9 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, help="seeds of twins")
     parser.add_argument("--refine", type=int, default=100)
     parser.add_argument("--inputs", type=int, default=1500)
-    parser.add_argument("--rank-only", action="store_true", help="no reports with controls: less than half the time")
+    parser.add_argument("--rank-only", action="store_true", help="no controls: less than half the time")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--until", type=float, default=float("inf"), help="when to stop, in seconds since 1970")
     parser.add_argument("--compare", action="store_true", help="add comparisons in the teachers' programs")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--told", nargs="+", type=float, default=[], help="tolerances of what parts tell")
@@ -76,17 +86,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
     done = {(row["twin"], row["at"]) for row in rows}
-    for folder in given.folders:
-        for place in sorted(folder.iterdir()):
-            if not (place / "twin.json").exists() or (given.only and place.name not in given.only):
-                continue
-            twin: Any = tracr.load(place)
-            if not twin.admitted or (given.seeds and twin.seed not in given.seeds):
-                continue
-            for row in rows_of(place.name, twin, given, done):
-                rows.append(row)
-                print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
-                kept(rows, given.out)
+    wanted = [one for folder in given.folders for one in components(folder, given) if (one[0].name, one[1]) not in done]
+    for row in examined(wanted, given):
+        rows.append(row)
+        print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
+        kept(rows, given.out)
     left = [row for row in rows if given.compare and "ranking" in row and "in_program" not in row["ranking"][0]]
     for row in sorted(left, key=equality, reverse=True):
         compare(row, row.get("most", given.inputs))
@@ -148,21 +152,62 @@ def teacher_of(name: str) -> Any:
     return case_of(name).load()
 
 
-def rows_of(name: str, twin: Any, given: argparse.Namespace, done: set[tuple[str, str]]) -> Any:
-    """The rows of a twin's components."""
-    teacher, host = twin.teacher, twin.to_torch()
-    options = teacher.options
-    own = graft.parts_of(teacher, name)
-    wanted = [part for part in own if part.kind == "head" or part.name.endswith(".mlp")]
-    missing = [part for part in wanted if (name, part.name) not in done]
-    if not missing:
+def components(folder: Path, given: argparse.Namespace) -> Iterator[tuple[Path, str]]:
+    """The heads and MLPs of the teachers of the admitted twins in a folder."""
+    for place in sorted(folder.iterdir()):
+        if not (place / "twin.json").exists() or (given.only and place.name not in given.only):
+            continue
+        twin: Any = tracr.load(place)
+        if twin.admitted and not (given.seeds and twin.seed not in given.seeds):
+            own = graft.parts_of(twin.teacher, place.name)
+            yield from ((place, part.name) for part in own if part.kind == "head" or part.name.endswith(".mlp"))
+
+
+def examined(wanted: list[tuple[Path, str]], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The rows of components, as they are ready."""
+    if given.jobs == 1:
+        for place, at in wanted:
+            if time.time() < given.until:
+                yield row_of(place, at, given)
         return
+    count = Counter(place for place, _ in wanted)
+    pool = ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn"), initializer=alone)
+    jobs = [pool.submit(row_of, *one, given) for one in sorted(wanted, key=lambda one: -count[one[0]])]
+    try:
+        for job in as_completed(jobs, None if given.until == float("inf") else max(0.0, given.until - time.time())):
+            try:
+                yield job.result()
+            except Exception as error:  # the other components are examined all the same
+                print(f"a component was not examined: {error!r}", flush=True)
+    except TimeoutError:
+        print(f"{sum(not job.done() for job in jobs)} components were not examined in time", flush=True)
+    for process in list(pool._processes.values()):  # a pool has no other way to end work in progress
+        process.kill()
+
+
+def alone() -> None:
+    """A process of its own: one thread, no warnings."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+
+
+def row_of(place: Path, at: str, given: argparse.Namespace) -> dict[str, Any]:
+    """The row of one component of a twin."""
+    began, twin = time.time(), twin_at(place)
+    teacher, options = twin.teacher, twin.teacher.options
+    own = graft.parts_of(teacher, place.name)
+    part = next(one for one in own if one.name == at)
     inputs = graft.inputs_of(teacher, given.inputs)
     parts = [*own, *library(tuple(options.vocab), options.max_seq_len, options.causal)]
-    for part in missing:
-        began = time.time()
-        row: dict[str, Any] = {"twin": name, "at": part.name, "does": part.sentence, "most": given.inputs}
-        yield {**row, **measured(host, part, parts, inputs, given), "seconds": round(time.time() - began, 1)}
+    row: dict[str, Any] = {"twin": place.name, "at": at, "does": part.sentence, "most": given.inputs}
+    found = measured(twin.to_torch(), part, parts, inputs, given)
+    return {**row, **found, "seconds": round(time.time() - began, 1)}
+
+
+@cache
+def twin_at(place: Path) -> Any:
+    """A twin, loaded once in each process."""
+    return tracr.load(place)
 
 
 @cache
@@ -173,9 +218,8 @@ def library(vocab: tuple[Any, ...], length: int, causal: bool) -> tuple[Any, ...
 
 def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], given: argparse.Namespace) -> dict[str, Any]:
     """The row of one component."""
-    found = {"inputs": len(inputs), "cost": cost_of(host, part, inputs)} if given.rank_only else {}
-    if not given.rank_only:
-        found = reported(host, part, inputs, given.refine)
+    find = recovered_alone if given.rank_only else reported
+    found = find(host, part, inputs, given.refine)
     if found["cost"] < COSTS:
         return found
     ranking = graft.explain(host, part.name, parts, inputs, share=SHARE, refine=given.refine)
@@ -184,9 +228,22 @@ def measured(host: Any, part: Any, parts: list[Any], inputs: list[Any], given: a
     return {**found, "tried": ranking.tried, "ranking": rows}
 
 
-def cost_of(host: Any, part: Any, inputs: list[Any]) -> float:
-    """What the mean ablation of a component costs in accuracy."""
-    return round(recovery_of(workbench(host, part.name, inputs, share=SHARE, seed=0), 0).cost, 4)
+def recovered_alone(host: Any, part: Any, inputs: list[Any], refine: int) -> dict[str, Any]:
+    """What the true part recovers in the place of its component, without controls."""
+    bench = workbench(host, part.name, inputs, share=SHARE, seed=0)
+    recovery = recovery_of(bench, 0)
+    found: dict[str, Any] = {"inputs": len(inputs), "cost": round(recovery.cost, 4)}
+    if recovery.cost < COSTS:
+        return found
+    (observed,) = bench.observed([part])
+    for name, steps in (("closed", 0), ("refined", refine)):
+        grafted = bench.graft([observed], observed.output, refine=steps)
+        share = recovery.recovered(HostScore(*bench.test.score(grafted.logits(bench.test.ids))))
+        assert share is not None
+        found[name] = {key: round(value, 4) for key, value in share.to_dict().items()}
+        if share.value >= WANTED:
+            break
+    return found
 
 
 def reported(host: Any, part: Any, inputs: list[Any], refine: int) -> dict[str, Any]:
