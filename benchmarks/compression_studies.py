@@ -14,8 +14,10 @@
 Training writes OUT/PART.npz for each part of a study: matrices, training curves, and the losses at half time and at the
 end. Measuring, on any machine, writes OUT/PART.json: losses, accuracy, cosines and causal slopes in float64.
 A part that is there is not repeated, so a stopped study can be started again (after its claims, OUT/*.training and
-OUT/*.claim, are removed); several processes can work on one study. `--steps`, `--seeds` and `--programs`
-make a study smaller. Needs numpy, jax and optax. `benchmarks/compression_data.py` collects the runs.
+OUT/*.claim, are removed); several processes can work on one study. `--steps`, `--seeds`, `--programs`, `--gaps`,
+`--rates` and `--dims` choose runs. `--together` trains parts of one program that differ in their gaps, or belong to
+different studies, in one compiled program. `--save N` saves the state of a training every N seconds; when it is started
+again, it goes on from there. Needs numpy, jax and optax. `benchmarks/compression_data.py` collects the runs.
 """
 
 # ruff: noqa: E402
@@ -27,7 +29,7 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -109,42 +111,74 @@ def prepared(program: str, gap: float = GAP) -> tuple[tracr.CompiledModel, Any]:
 
 
 class Training:
-    """Trains the runs of a part in one compiled program: arrays [rerun, run, ...]."""
+    """Trains the runs of parts in one compiled program: arrays [rerun, run, ...].
 
-    def __init__(self, part: Part, seed: int = 0) -> None:
-        model, inputs = prepared(part.program, part.gap)
-        self.part, self.task = part, task_of(model, inputs)
+    The parts have the same program and steps. With different gaps, each run has its own attention weights; the targets
+    are those of the first part (from a gap of 40 on, what compiled sub-layers write differs by less than 1e-8).
+    """
+
+    def __init__(self, parts: Sequence[Part], seed: int = 0) -> None:
+        self.part = part = parts[0]
+        self.tasks = {one.gap: task_of(*prepared(one.program, one.gap)) for one in parts}
+        self.task = self.tasks[part.gap]
         self.objective = Objective(self.task, sites_of(self.task.network, part.sharing))
         self.recipe = Recipe(steps=part.steps)
         self.seed = seed
-        self.reruns = len({run.rerun for run in part.runs})
-        self.runs = sorted(part.runs, key=lambda run: run.rerun)
+        owned = sorted(((one, run) for one in parts for run in one.runs), key=lambda pair: pair[1].rerun)
+        self.owners, self.runs = [one for one, _ in owned], [run for _, run in owned]
+        self.reruns = len({run.rerun for run in self.runs})
         self.rate, self.decay = self._of_runs("rate"), self._of_runs("decay")
         self.weights = self._of_runs("output_weight"), self._of_runs("layer_weight")
         self.moments = optax.scale_by_adam(b1=self.recipe.b1, b2=self.recipe.b2)
         last = self.recipe.final_rate / self.recipe.learning_rate
         self.fall = optax.linear_schedule(1.0, last, max(1, part.steps // 2))
         self.batched = len(self.task) > self.recipe.batch
-        self.of_rerun = jax.vmap(jax.value_and_grad(self._loss), (0, 0, None))
+        self.same = self.objective.weights()
+        self.varied = self._varied() if len(self.tasks) > 1 else []
+        self.of_rerun = jax.vmap(jax.value_and_grad(self._loss), (0, 0, 0, None))
         self.advance = jax.jit(self._advance, static_argnums=3)
-        self.evaluate = jax.jit(self._losses)
+        self.evaluate = jax.jit(self._evaluate)
 
     def _of_runs(self, name: str) -> Any:
         values = [getattr(run, name) for run in self.runs]
         return jnp.asarray(np.reshape(values, (self.reruns, -1)), dtype=jnp.float32)
 
-    def _loss(self, params: Any, weights: Any, batch: Any) -> Any:
-        found = self.objective.losses(params, batch)
+    def _varied(self) -> list[dict[str, Any]]:
+        """The weights of each sub-layer that differ between gaps [rerun, run, ...]."""
+        own = {gap: Objective(task, self.objective.sites).weights() for gap, task in self.tasks.items()}
+        found: list[dict[str, Any]] = []
+        for place, weights in enumerate(self.same):
+            each = {name: {gap: np.asarray(parts[place][name]) for gap, parts in own.items()} for name in weights}
+            found.append(
+                {
+                    name: jnp.asarray(
+                        np.reshape(
+                            [arrays[one.gap] for one in self.owners], (self.reruns, -1, *arrays[self.part.gap].shape)
+                        )
+                    )
+                    for name, arrays in each.items()
+                    if any(not np.array_equal(array, arrays[self.part.gap]) for array in arrays.values())
+                }
+            )
+        return found
+
+    def _losses(self, params: Any, varied: Any, batch: Any = None) -> Any:
+        if varied:
+            params = params | {"parts": [same | own for same, own in zip(self.same, varied, strict=True)]}
+        return self.objective.losses(params, batch)
+
+    def _loss(self, params: Any, weights: Any, varied: Any, batch: Any) -> Any:
+        found = self._losses(params, varied, batch)
         return weights[0] * found.output + weights[1] * found.layers.sum()
 
     def gradient(self, params: Any, batches: Any) -> Any:
         """The losses and gradients of all runs. Each rerun has its own batch; without batches, all train together."""
         if batches is None:
-            return jax.vmap(self.of_rerun, (0, 0, None))(params, self.weights, None)
+            return jax.vmap(self.of_rerun, (0, 0, 0, None))(params, self.weights, self.varied, None)
         found = []
         for rerun in range(self.reruns):
-            mine, weights = jax.tree.map(lambda array, rerun=rerun: array[rerun], (params, self.weights))
-            found.append(self.of_rerun(mine, weights, batches[rerun]))
+            mine = jax.tree.map(lambda array, rerun=rerun: array[rerun], (params, self.weights, self.varied))
+            found.append(self.of_rerun(*mine, batches[rerun]))
         return jax.tree.map(lambda *arrays: jnp.stack(arrays), *found)
 
     def starts(self) -> Any:
@@ -155,7 +189,7 @@ class Training:
             rng = np.random.default_rng([run.seed, run.rerun, self.seed])
             if run.start == "faithful":
                 turn = np.linalg.qr(rng.normal(size=(run.dim, run.dim)))[0]
-                W[number, 0, :, : run.dim] = faithful_solution(self.task) @ turn
+                W[number, 0, :, : run.dim] = faithful_solution(self.tasks[self.owners[number].gap]) @ turn
             else:
                 scale = width**-0.5 if run.start is None else float(run.start)
                 W[number, :, :, : run.dim] = rng.normal(scale=scale, size=(count, width, run.dim))
@@ -188,26 +222,39 @@ class Training:
         (params, state, total), _ = jax.lax.scan(step, carry, (start + jnp.arange(size), batches))
         return params, state, total / size
 
-    def _losses(self, params: Any) -> Any:
+    def _evaluate(self, params: Any) -> Any:
         """The unweighted losses of each run on all inputs [run, 2]: of the output, and of the sub-layers together."""
-        flat = jax.tree.map(lambda array: array.reshape(-1, *array.shape[2:]), params)
+        flat = jax.tree.map(lambda array: array.reshape(-1, *array.shape[2:]), (params, self.varied))
 
-        def one(params: Any) -> Any:
-            found = self.objective.losses(params)
+        def one(given: Any) -> Any:
+            found = self._losses(*given)
             return jnp.stack([found.output, found.layers.sum()])
 
         return jax.lax.map(one, flat, batch_size=TOGETHER)
 
-    def arrays(self) -> dict[str, Any]:
-        """Train; the matrices, curve [point, run], and losses at half time and at the end."""
+    def arrays(self, saved: Path | None = None, every: float = 0.0) -> dict[str, Any]:
+        """Train; the matrices, curve [point, run], and losses at half time and at the end.
+
+        With `every`, the state is saved as often as that (seconds), and a saved one is gone on from.
+        """
         params, steps = self.starts(), self.part.steps
         state, size = self.moments.init(params), max(1, -(-steps // POINTS))
-        curve, half = [], None
-        for start in range(0, steps, size):
+        curve: list[Any] = []
+        half = None
+        if saved is not None and saved.exists():
+            (params, state), curve, half = _read_state(saved, (params, state))
+        last = time.perf_counter()
+        for start in range(len(curve) * size, steps, size):
             params, state, loss = self.advance(params, state, start, min(size, steps - start))
             curve.append(loss)
             if half is None and 2 * (start + size) >= steps:
                 half = np.asarray(self.evaluate(params))
+            if saved is not None and every:
+                jax.block_until_ready(loss)
+                if time.perf_counter() - last > every:
+                    last = time.perf_counter()
+                    _save_state(saved, (params, state), curve, half)
+                    print(f"{saved.stem}: {start + size:,} of {steps:,} steps", flush=True)
         flat = jax.tree.map(lambda array: np.asarray(array).reshape(-1, *array.shape[2:]), params)
         parts = {
             f"{place} {name}": array
@@ -247,13 +294,13 @@ def paper(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
     """Every dim of the paper's two programs; three reruns with other starts and other batches."""
     for name in _names(names, STUDIES):
         width = study(name)[0].d_model
-        dims = range(2, width + 1) if width < 16 else range(4, width + 1, 2)
+        dims = range(2, width + 1) if width < 16 else sorted({5, 7, *range(4, width + 1, 2)})
         runs = itertools.product(range(3), dims, range(seeds))
         yield Part("paper", name, steps, tuple(Run(dim, seed, rerun) for rerun, dim, seed in runs))
 
 
 SETTINGS: dict[float, tuple[dict[str, Any], ...]] = {
-    GAP: ({}, {"start": 1.0}, {"decay": 0.0}, {"start": 1.0, "decay": 0.0}),
+    GAP: ({"start": 1.0}, {"decay": 0.0}, {"start": 1.0, "decay": 0.0}),
     40.0: ({}, {"start": 1.0}),
     100.0: ({},),
 }
@@ -261,7 +308,7 @@ SETTINGS: dict[float, tuple[dict[str, Any], ...]] = {
 
 
 def settings(seeds: int, steps: int, names: list[str]) -> Iterator[Part]:
-    """Gap, scale of the start and weight decay; all arms with the same number of steps."""
+    """Gap, scale of the start and weight decay, with as many steps as the recipe, whose own runs are in `paper`."""
     for (gap, arms), name in itertools.product(SETTINGS.items(), _names(names, STUDIES)):
         dims = (8, 6) if name == "frac_prevs" else (12, 8)
         runs = itertools.product(range(3), dims, arms, range(seeds))
@@ -325,36 +372,78 @@ STUDY = {
 """Each study with its seeds and steps."""
 
 
+def parts_of(given: argparse.Namespace) -> Iterator[Part]:
+    """The parts of the studies that are asked for, with the runs that are asked for."""
+    for name in given.study:
+        make, seeds, steps = STUDY[name]
+        for part in make(given.seeds or seeds, given.steps or steps, given.programs):
+            runs = tuple(
+                run
+                for run in part.runs
+                if (not given.rates or run.rate in given.rates)
+                and (part.study != "paper" or not given.dims or run.dim in given.dims)
+            )
+            if runs and (not given.gaps or part.gap in given.gaps):
+                yield replace(part, runs=runs)
+
+
 def train(given: argparse.Namespace) -> None:
-    """Train the parts of a study that are not there."""
-    make, seeds, steps = STUDY[given.study]
-    for part in make(given.seeds or seeds, given.steps or steps, given.programs):
-        if given.rates:
-            part = replace(part, runs=tuple(run for run in part.runs if run.rate in given.rates))
-        path = given.out / f"{part.name}.npz"
-        if path.exists() or not _claimed(path.with_suffix(".training")):
+    """Train the parts that are not there."""
+    groups: dict[Any, list[Part]] = {}
+    for part in parts_of(given):
+        alike = (part.program, part.steps, part.sharing, part.train_weights) if given.together else part.name
+        if not (given.out / f"{part.name}.npz").exists():
+            groups.setdefault(alike, []).append(part)
+    for parts in groups.values():
+        claim = given.out / f"{parts[0].name}.training"
+        if not _claimed(claim):
             continue
         begin = time.perf_counter()
+        saved = given.out / f"{'+'.join(part.name for part in parts)}.saved"
         try:
-            training = Training(part, given.seed)
-            found = training.arrays()
+            training = Training(parts, given.seed)
+            found = training.arrays(saved, given.save)
         except Exception as error:  # the other parts can still be made
-            print(f"{part.name} FAILED: {type(error).__name__}: {error}", flush=True)
+            print(f"{saved.stem} FAILED: {type(error).__name__}: {error}", flush=True)
             continue
         seconds = time.perf_counter() - begin
-        about = asdict(replace(part, runs=())) | {
-            "seed": given.seed,
-            "device": str(jax.devices()[0]),
-            "seconds": round(seconds, 1),
-            "runs": [asdict(run) for run in training.runs],
-        }
-        aside = path.with_suffix(".part")
-        with aside.open("wb") as file:
-            np.savez_compressed(file, about=json.dumps(about), **found)
-        aside.rename(path)
-        path.with_suffix(".training").unlink()
-        rate = len(part.runs) * part.steps / seconds
-        print(f"{part.name}: {len(part.runs)} runs, {seconds:.0f} s, {rate:,.0f} run-steps/s", flush=True)
+        for part in parts:
+            mine = [number for number, owner in enumerate(training.owners) if owner is part]
+            about = asdict(replace(part, runs=())) | {
+                "seed": given.seed,
+                "device": str(jax.devices()[0]),
+                "seconds": round(seconds, 1),
+                "runs": [asdict(training.runs[number]) for number in mine],
+            }
+            own = {name: array[:, mine] if name == "curve" else array[mine] for name, array in found.items()}
+            _written(given.out / f"{part.name}.npz", {"about": json.dumps(about), **own})
+        claim.unlink()
+        saved.unlink(missing_ok=True)
+        runs = len(training.runs)
+        rate = runs * parts[0].steps / seconds
+        print(f"{saved.stem}: {runs} runs, {seconds:.0f} s, {rate:,.0f} run-steps/s", flush=True)
+
+
+def _save_state(path: Path, trees: Any, curve: list[Any], half: Any) -> None:
+    leaves = {f"state {number}": np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(trees))}
+    more = {} if half is None else {"half": half}
+    _written(path, {"curve": np.array([np.asarray(loss) for loss in curve]), **more, **leaves})
+
+
+def _read_state(path: Path, trees: Any) -> tuple[Any, list[Any], Any]:
+    """What was saved: parameters and moments with the form of `trees`, the curve, and the losses at half time."""
+    with np.load(path) as arrays:
+        found = {name: arrays[name] for name in arrays.files}
+    leaves = [jnp.asarray(found[f"state {number}"]) for number in range(len(jax.tree.leaves(trees)))]
+    return jax.tree.unflatten(jax.tree.structure(trees), leaves), list(found["curve"]), found.get("half")
+
+
+def _written(path: Path, arrays: dict[str, Any]) -> None:
+    """Write arrays: the file is there as a whole, or not at all."""
+    aside = path.with_suffix(".part")
+    with aside.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    aside.rename(path)
 
 
 def _claimed(claim: Path) -> bool:
@@ -490,7 +579,7 @@ def kick(given: argparse.Namespace) -> None:
         dim = faithful_solution(task_of(*prepared(name, gap))).shape[1]
         kinds = itertools.product(rates, range(given.seeds or 8))
         part = Part("kick", name, 1, tuple(Run(dim, seed, 0, "faithful", rate) for rate, seed in kinds), gap)
-        found = Training(part).arrays()
+        found = Training([part]).arrays()
         after = found["end"].sum(axis=1).reshape(len(rates), -1).tolist()
         rows.append({"program": name, "gap": gap, "before": found["curve"][0].tolist(), "rates": rates, "after": after})
         (given.out / "kick.json").write_text(json.dumps(rows) + "\n")
@@ -502,7 +591,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     of_train = commands.add_parser("train")
-    of_train.add_argument("study", choices=STUDY)
+    of_train.add_argument("study", nargs="+", choices=STUDY)
+    of_train.add_argument("--gaps", nargs="*", type=float, default=[], help="only parts with these gaps")
+    of_train.add_argument("--together", action="store_true", help="parts of one program train in one compiled program")
+    of_train.add_argument("--save", type=float, default=0.0, metavar="N", help="save the state every N seconds")
     for name in ("train", "measure", "fast", "lossless", "kick"):
         command = of_train if name == "train" else commands.add_parser(name)
         command.add_argument("out", type=Path)
@@ -511,7 +603,7 @@ def main() -> None:
         command.add_argument("--seed", type=int, default=0, help="other starts and batches for all runs")
         command.add_argument("--programs", nargs="*", default=[])
         command.add_argument("--rates", nargs="*", type=float, default=[], help="only runs with these learning rates")
-        command.add_argument("--dims", nargs="*", type=int, default=[], help="of fast: only these dimensions")
+        command.add_argument("--dims", nargs="*", type=int, default=[], help="of paper and fast: only these dimensions")
         command.add_argument("--needed", action="store_true", help="of fast: only starts with needed reads")
         command.add_argument("--watch", action="store_true")
     given = parser.parse_args()
