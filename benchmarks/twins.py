@@ -94,6 +94,7 @@ OTHERS = [
 
 STEPS = 22_000
 LONGER = {"hist2": 30_000, "induction": 24_000, "hist_bos": 24_000, "sort_composite": 30_000, "bigram_count": 30_000}
+HINTS = {"hist2": 5.0, "sort_freq": 5.0, "most_freq": 5.0, "bigram_count": 5.0}  # 1 for the others
 KEPT = Path(__file__).parents[1] / "docs" / "natural" / "results.json"
 
 EARLIER = KEPT.with_name("results_without_hints.json")
@@ -236,6 +237,7 @@ def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[s
         seeds,
         steps=steps,
         batch=given.batch,
+        hint=HINTS.get(name, 1.0),
         checkpoint=given.out / f"{name}.training",
         seconds=limit(given),
         progress=show,
@@ -323,6 +325,7 @@ def rows_of(
             "steps": twin.steps,
             "most_steps": steps,
             "batch": given.batch,
+            "hint": HINTS.get(name, 1.0),
             "seconds": round(seconds, 1),
             "accuracy": twin.admission.accuracy.share,
             "missed": [str(site) for site in twin.admission.missed[:10]],

@@ -158,7 +158,8 @@ import sys, tracr
 from tracr import natural
 from tracr.natural import distilling
 from tracr.rasp import programs
-distilling.SIZES = {"cpu": distilling.BankSizes(trained=200, most_trained=10**6, idle=20, checked=20, tries=2**10)}
+sizes = distilling.BankSizes(trained=200, most_trained=10**6, idle=20, checked=20, tries=2**10, mined=100)
+distilling.SIZES = {"cpu": sizes}
 distilling.HELD_OUT = distilling.IDLE = 20
 distilling.TRIES = distilling.MANY_TRIES = 2**10
 model = tracr.compile(programs.make_hist(), "abc", 4)

@@ -54,7 +54,7 @@ def test_what_cannot_be_finished_together_is_refused() -> None:
 @pytest.mark.slow
 def test_a_spoilt_twin_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin with noise on its weights errs; trained further it errs less. Its steps are those of both trainings."""
-    sizes = distilling.BankSizes(trained=2_000, idle=200, most_trained=10**6, checked=50, tries=2**13)
+    sizes = distilling.BankSizes(trained=2_000, idle=200, most_trained=10**6, checked=50, tries=2**13, mined=2**12)
     monkeypatch.setattr(distilling, "SIZES", {"cpu": sizes})
     for name, value in {"HELD_OUT": 300, "IDLE": 300, "TRIES": 2**12, "MANY_TRIES": 2**12}.items():
         monkeypatch.setattr(distilling, name, value)

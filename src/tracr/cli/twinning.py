@@ -62,6 +62,12 @@ def twin(
             help="The first weights: random, or compiled (rotated into the width).",
         ),
     ] = "random",
+    hint: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="X", help="The weight of hints; 5 for programs of several layers (docs/natural.md)."
+        ),
+    ] = 1.0,
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
@@ -99,7 +105,8 @@ def twin(
     )  # needs JAX: wrong programs are told first
 
     several = len(names) > 1
-    settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp, "steps": steps, "batch": batch, "start": start}
+    settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp}
+    settings |= {"steps": steps, "batch": batch, "start": start, "hint": hint}
     chosen = tuple(numbers(seeds, "--seeds"))
     tasks = [
         TwinTask(one, model, chosen, (output / _folder(one) if several else output).resolve(), settings)

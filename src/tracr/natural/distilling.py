@@ -111,6 +111,7 @@ def twins(
     steps: int = 20_000,
     batch: int = 512,
     start: str = "random",
+    hint: float = 1.0,
     data: Sequence[Sequence[Any]] | None = None,
     checkpoint: str | Path | None = None,
     seconds: float | None = None,
@@ -129,6 +130,7 @@ def twins(
         steps: the most training steps.
         batch: interventions per step.
         start: "random", or "compiled": the compiled weights rotated into the width, which must have room for them.
+        hint: the weight of hints (hints.py) at first; more helps programs of several layers, and slows down others.
         data: the inputs to train on; by default all inputs of the model, or many random ones.
         checkpoint: a folder for the state of training; a killed run continues from there.
         seconds: if given, training stops after the round in which this time has passed; a checkpoint can be continued.
@@ -137,9 +139,9 @@ def twins(
     Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
     end = math.inf if seconds is None else time.monotonic() + number("seconds", seconds, above=0)
-    steps, batch = whole("steps", steps, 1), whole("batch", batch, 1)
+    steps, batch, hint = whole("steps", steps, 1), whole("batch", batch, 1), number("hint", hint, low=0)
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
-    recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), _checked(seeds)
+    recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start, hint=hint), _checked(seeds)
     check_start(start, model, architecture)
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
     school = School.of(model, architecture, data)
