@@ -53,7 +53,14 @@ def trained(name: str, start: str, given: argparse.Namespace) -> list[dict[str, 
         worst = " ".join(f"{one:.3f}" for one in progress.worst)
         print(f"{name} {start} {progress.done} steps {time.time() - began:.0f} s  worst {worst}", flush=True)
 
-    sizes: dict[str, Any] = {"width": 32, "d_head": 16, "d_mlp": 64, "steps": given.steps, "batch": given.batch}
+    sizes: dict[str, Any] = {
+        "width": 32,
+        "d_head": 16,
+        "d_mlp": 64,
+        "steps": given.steps,
+        "batch": given.batch,
+        "spare": 1.0,
+    }
     made = natural.twins(model, range(given.seeds), start=start, progress=show, **sizes)
     seconds, processor = round(time.time() - began, 1), round(time.process_time() - used, 1)
     return [

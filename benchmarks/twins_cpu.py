@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--spare", type=float, default=0.0, help="1: keep spare components quiet")
     parser.add_argument("--cores", type=int, default=2)
     given = parser.parse_args()
     os.environ["JAX_PLATFORMS"] = "cpu"
@@ -53,7 +54,9 @@ def trained(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         worst = " ".join(f"{one:.3f}" for one in progress.worst)
         print(f"{name} {progress.done:6d} steps {rounds[-1]:6.0f} s  worst {worst}", flush=True)
 
-    made = natural.twins(model, range(given.seeds), steps=given.steps, batch=given.batch, progress=show)
+    made = natural.twins(
+        model, range(given.seeds), steps=given.steps, batch=given.batch, spare=given.spare, progress=show
+    )
     seconds, processor = time.time() - began, time.process_time() - used
     rows = []
     for twin in made:
@@ -65,6 +68,7 @@ def trained(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
             "admitted": twin.admitted,
             "steps": twin.steps,
             "batch": given.batch,
+            "spare": given.spare,
             "seconds": round(seconds, 1),
             "first round": round(rounds[0], 1),
             "processor": round(processor, 1),

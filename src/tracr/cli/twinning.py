@@ -68,6 +68,10 @@ def twin(
             min=0, metavar="X", help="The weight of hints; 5 for programs of several layers (docs/natural.md)."
         ),
     ] = 1.0,
+    spare: Annotated[
+        float,
+        typer.Option(min=0, metavar="X", help="1: keep heads and MLPs quiet that the compiled model does not have."),
+    ] = 0.0,
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
@@ -106,7 +110,7 @@ def twin(
 
     several = len(names) > 1
     settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp}
-    settings |= {"steps": steps, "batch": batch, "start": start, "hint": hint}
+    settings |= {"steps": steps, "batch": batch, "start": start, "hint": hint, "spare": spare}
     chosen = tuple(numbers(seeds, "--seeds"))
     tasks = [
         TwinTask(one, model, chosen, (output / _folder(one) if several else output).resolve(), settings)

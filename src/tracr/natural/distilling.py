@@ -112,6 +112,7 @@ def twins(
     batch: int = 512,
     start: str = "random",
     hint: float = 1.0,
+    spare: float = 0.0,
     data: Sequence[Sequence[Any]] | None = None,
     checkpoint: str | Path | None = None,
     seconds: float | None = None,
@@ -131,6 +132,8 @@ def twins(
         batch: interventions per step.
         start: "random", or "compiled": the compiled weights rotated into the width, which must have room for them.
         hint: the weight of hints (hints.py) at first; more helps programs of several layers, and slows down others.
+        spare: while there are hints, the weight of what components write that the teacher does not have: 1 keeps them
+            quiet, if a twin shares work among them.
         data: the inputs to train on; by default all inputs of the model, or many random ones.
         checkpoint: a folder for the state of training; a killed run continues from there.
         seconds: if given, training stops after the round in which this time has passed; a checkpoint can be continued.
@@ -139,9 +142,10 @@ def twins(
     Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
     end = math.inf if seconds is None else time.monotonic() + number("seconds", seconds, above=0)
-    steps, batch, hint = whole("steps", steps, 1), whole("batch", batch, 1), number("hint", hint, low=0)
+    steps, batch = whole("steps", steps, 1), whole("batch", batch, 1)
+    hint, spare = number("hint", hint, low=0), number("spare", spare, low=0)
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
-    recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start, hint=hint), _checked(seeds)
+    recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start, hint=hint, spare=spare), _checked(seeds)
     check_start(start, model, architecture)
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
     school = School.of(model, architecture, data)

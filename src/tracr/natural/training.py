@@ -61,7 +61,7 @@ class TwinRecipe:
     """The weight of hints (hints.py) at the first step; it falls to 0 on a straight line."""
     hinted: float = 0.5
     """The part of the steps that have hints."""
-    spare: float = 1.0
+    spare: float = 0.0
     """The weight, relative to hints, of the squared outputs of spare components: those that the teacher lacks."""
     repeated: float = 0.25
     """The largest share of lessons that repeat those the twin got wrong."""
@@ -220,7 +220,7 @@ class Trainer:
             return loss
         outputs = jnp.stack([written[name] for name in self.hints.writers], axis=1)
         loss = loss + hinted * self.hints.loss(readers, outputs, held, token)
-        if not self.spare:
+        if not self.spare or not self.recipe.spare:
             return loss
         unwanted = sum((written[name] ** 2).mean(axis=-1) for name in self.spare) / len(self.spare)
         return loss + hinted * self.recipe.spare * (unwanted * token).sum() / token.sum()
