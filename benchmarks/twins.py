@@ -4,9 +4,10 @@
     python benchmarks/twins.py -o results/ --missing [--jobs 6] [--each-seconds 1400]
     python benchmarks/twins.py -o results/ --finish --programs bigram_count:2+3 --steps 2000 --batch 128
     python benchmarks/twins.py -o results/ --score          # edge patching of the admitted twins that have none
+    python benchmarks/twins.py -o docs/natural/twins --norms hist   # how much spare components of saved twins write
     python benchmarks/twins.py -o results/ --fold           # put the rows into docs/natural/results.json
     python benchmarks/twins.py -o docs/natural --table      # the table of the page, from results.json
-    python benchmarks/twins.py -o docs/natural --compare    # the programs that were trained again with hints
+    python benchmarks/twins.py -o docs/natural --compare    # the programs that were trained again
 
 The twins of one program train together; with `--jobs` several programs train at the same time, each in a process of its
 own. A finished program is skipped, a stopped one continues from its checkpoint. Twins are saved when they are admitted;
@@ -97,7 +98,7 @@ LONGER = {"hist2": 30_000, "induction": 24_000, "hist_bos": 24_000, "sort_compos
 HARD = {"hist2", "sort_freq", "most_freq", "bigram_count"}  # trained with stronger hints and quiet spare components
 KEPT = Path(__file__).parents[1] / "docs" / "natural" / "results.json"
 
-EARLIER = KEPT.with_name("results_without_hints.json")
+EARLIER = {name: KEPT.with_name(f"results_{name.replace(' ', '_')}.json") for name in ("without hints", "with hints")}
 
 
 def main() -> None:
@@ -118,15 +119,20 @@ def main() -> None:
     parser.add_argument("--until", type=float, help="train no longer than this moment, in seconds since 1970")
     parser.add_argument("--score", action="store_true", help="only patch the edges of saved twins without a score")
     parser.add_argument("--pairs", type=int, default=512, help="pairs of inputs for each score")
+    parser.add_argument("--norms", nargs="+", help="only print the norms that components of these saved twins write")
     parser.add_argument("--fold", action="store_true", help=f"only put the rows into {KEPT.name} of the page")
     parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
-    parser.add_argument("--compare", action="store_true", help=f"only compare the results with {EARLIER.name}")
+    parser.add_argument("--compare", action="store_true", help="only compare with the results of earlier trainings")
     given = parser.parse_args()
     if given.compare:
-        print(compared(json.loads(EARLIER.read_text()), json.loads((given.out / "results.json").read_text())))
+        print(compared(json.loads((given.out / "results.json").read_text())))
         return
     if given.table:
         print(table(json.loads((given.out / "results.json").read_text())))
+        return
+    if given.norms:
+        for name in given.norms:
+            print(name, norms(load(given.out / name)))
         return
     if given.fold:
         new = json.loads((given.out / "results.json").read_text())
@@ -360,7 +366,32 @@ def scored(out: Path, rows: list[dict[str, Any]], pairs: int) -> list[dict[str, 
     twins = [replace(twin, teacher=twins[0].teacher) for twin in twins]  # the same model: its part is computed once
     for row, found in zip(wanted, natural.edge_aurocs(twins, pairs=pairs), strict=True):
         row.update(separated(found))
+    for row in rows:
+        if row["admitted"] and "norms" not in row:
+            row["norms"] = norms(load(out / f"{row['program']}-{row['seed']}"))
     return rows
+
+
+def norms(twin: natural.TwinModel) -> dict[str, list[float]]:
+    """The lowest and highest mean norm that components write at tokens: those of the teacher, and spare ones."""
+    import jax.numpy as jnp
+
+    from tracr.natural.network import Patch, network_of
+    from tracr.natural.teacher import inputs_of
+
+    network, inputs = network_of(twin.teacher, twin.architecture), inputs_of(twin.teacher, None)
+    ids = jnp.asarray(inputs.ids[:: max(1, len(inputs) // 200)])
+    weights = {name: jnp.asarray(array) for name, array in twin.parameters.named()}
+    nobody = jnp.zeros(len(ids), dtype=int)
+    patch = Patch(nobody, nobody, jnp.zeros(ids.shape, dtype=bool), nobody.astype(bool))
+    written: dict[str, Any] = {}
+    network.patched(weights, ids, patch, jnp.zeros((*ids.shape, twin.architecture.width)), written)
+    token = network.tokens(ids)
+    mean = {name: float(jnp.linalg.norm(output, axis=-1)[token].mean()) for name, output in written.items()}
+    known = {node.id for node in twin.teacher.ground_truth.nodes("qkv")}
+    kinds = {"teacher's": [mean[name] for name in mean if name in known]}
+    kinds["spare"] = [mean[name] for name in mean if name not in known]
+    return {kind: [round(min(several), 3), round(max(several), 3)] for kind, several in kinds.items() if several}
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -381,16 +412,21 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def compared(earlier: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
-    """The programs of earlier rows: how many twins were admitted then and now, as a Markdown table."""
-    head = ("program", "admitted before", "steps, at most", "admitted now", "steps, at most")
-    lines = [head, ("---",) * len(head)]
-    for name in dict.fromkeys(row["program"] for row in earlier):
+def compared(rows: list[dict[str, Any]]) -> str:
+    """The programs that were trained again: how many twins each training admitted, in at most how many steps."""
+    trainings = {name: json.loads(file.read_text()) for name, file in EARLIER.items()} | {"now": rows}
+    again = {row["program"] for row in trainings["with hints"]}
+    lines: list[Sequence[str]] = [("program", *trainings), ("---",) * (1 + len(trainings))]
+    for name in dict.fromkeys(row["program"] for row in trainings["without hints"]):
         cells = [name]
-        for several in (earlier, rows):
+        for training, several in trainings.items():
+            if training == "with hints" and name not in again:
+                several = rows
             seeds = [row for row in several if row["program"] == name]
-            cells += [f"{sum(row['admitted'] for row in seeds)} of {len(seeds)}", f"{seeds[0]['most_steps']:,}"]
-        lines.append(tuple(cells))
+            trained = training != "now" or name in again
+            admitted = sum(row["admitted"] for row in seeds)
+            cells.append(f"{admitted} of {len(seeds)}, {seeds[0]['most_steps']:,}" if trained else "")
+        lines.append(cells)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
