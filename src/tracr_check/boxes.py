@@ -21,7 +21,20 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
-__all__ = ["INF", "Boxes", "Read", "State", "add_reads", "exactly", "grid_of", "hull", "joined", "natural", "rounded"]
+__all__ = [
+    "INF",
+    "Boxes",
+    "Read",
+    "State",
+    "add_reads",
+    "exactly",
+    "grid_of",
+    "hull",
+    "joined",
+    "natural",
+    "on_grid",
+    "rounded",
+]
 
 INF = np.inf
 CELLS = 60_000_000  # of the largest array of products
@@ -36,6 +49,20 @@ def grid_of(numbers: Any) -> Array:
     mantissa, exponent = np.frexp(np.asarray(numbers, dtype=np.float64))
     whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
     return np.where(whole == 0, INF, np.ldexp((whole & -whole).astype(np.float64), exponent - 53))
+
+
+def on_grid(lo: Array, hi: Array, grid: Array) -> tuple[Array, Array]:
+    """Bounds of a multiple of a grid between lo and hi; the same bounds if the grid is not known (0).
+
+    >>> on_grid(np.array([0.9, -1.0]), np.array([1.6, 1.0]), np.array([0.5, INF]))
+    (array([1., 0.]), array([1.5, 0. ]))
+    """
+    known = (grid > 0) & np.isfinite(grid)
+    step = np.where(known, grid, 1.0)
+    low, high = (np.where(known, end * step, 0.0) for end in (np.ceil(lo / step), np.floor(hi / step)))
+    fine = (grid > 0) & (lo <= low) & (low <= high) & (high <= hi)
+    fine &= np.isinf(grid) | (np.maximum(np.abs(lo), np.abs(hi)) <= 2.0**52 * step)
+    return np.where(fine, low, lo), np.where(fine, high, hi)
 
 
 def natural(lo: Array, hi: Array, bits: int) -> Array:

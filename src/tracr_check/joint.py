@@ -4,7 +4,8 @@
 position of an input on which the program is defined is the image of a combination of values of F in which the position
 is less than the length and every s-op that is a function of F is defined. Proof: take the values of F at that position.
 The program is defined on the input, so every s-op is defined at every position; a position of an input is less than its
-length. So enumerating F, dropping the other combinations and mapping the rest misses nothing.
+length. So enumerating F, dropping the other combinations and mapping the rest misses nothing. If a variable can be
+computed in two ways, both give its value, so combinations where they differ are dropped, too.
 """
 
 from __future__ import annotations
@@ -84,4 +85,6 @@ def _defined(program: Program, env: Env, wanted: list[Var]) -> Env:
     kept = np.ones(env.rows, dtype=bool)
     for one in wanted:
         kept &= env.codes[one] >= 0
+        for way in program.known_ways(one, env) if len(program.ways.get(one, ())) > 1 else ():
+            kept &= program.computed(one, way, env) == env.codes[one]
     return env if kept.all() else env.at(kept)

@@ -9,7 +9,8 @@ occur (`dead`). A wrong owner makes hulls wide, never wrong.
 The range at joint values: neurons whose weights are parallel read one number xi (up to its factor) and are ranged
 together by `Relus`, so that errors of xi cancel as they do in the network; clusters are added. Computed values differ:
 pre_h by `rounded`, which relu does not increase and c_h multiplies; and the sum over h with x_j and b, by gamma of the
-number of terms, or by nothing where all are multiples of a grid and few enough.
+number of terms, or by nothing where all are multiples of a grid and few enough: then so is the new x_j, and bounds of
+it end at multiples of the grid.
 
 If the neurons that read only x_j leave (with x_j itself) almost nothing, the dimension is cleared: then x_j is not
 part of N.
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varying
+from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, on_grid, read_state, rounded, varying
 from tracr_check.piecewise import Relus, bits_of
 from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import need
@@ -243,7 +244,8 @@ class _Step:
         own = (count + held[5] + 3) * 2.0**-50 * (up + down)
         exact = (low == high) & (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
         slack = wobble + off_sum + np.where(exact | simple, 0.0, own)
-        return low - slack, high + slack
+        sharp = (wobble + off_sum == 0) & (column.left == (0.0, 0.0))
+        return on_grid(low - slack, high + slack, np.where(sharp, total.grid, 0.0))
 
     def held_terms(self, column: _Column, env: Env) -> tuple[Array, ...]:
         """What the dimension holds: lo, hi, up, down, grid and number of terms, row by row."""
