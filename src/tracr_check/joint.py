@@ -80,11 +80,23 @@ def _defined(program: Program, env: Env, wanted: list[Var]) -> Env:
             if program.derivable(number, have, memo):
                 kept = program.codes(number, env) >= 0
                 env = env if kept.all() else env.at(kept)
+        env = _agreeing(program, env, have)
     for one in wanted:
         program.codes(one, env)
     kept = np.ones(env.rows, dtype=bool)
     for one in wanted:
         kept &= env.codes[one] >= 0
-        for way in program.known_ways(one, env) if len(program.ways.get(one, ())) > 1 else ():
-            kept &= program.computed(one, way, env) == env.codes[one]
     return env if kept.all() else env.at(kept)
+
+
+def _agreeing(program: Program, env: Env, have: frozenset[Var]) -> Env:
+    """The rows on which all ways to compute a variable from the enumerated ones agree."""
+    for one, ways in program.ways.items():
+        known = [way for way in ways if all(program.derivable(name, have) for name in way.of)] if len(ways) > 1 else []
+        if len(known) + (one in have) > 1:
+            codes = program.codes(one, env)
+            kept = np.ones(env.rows, dtype=bool)
+            for way in known:
+                kept &= program.computed(one, way, env) == codes
+            env = env if kept.all() else env.at(kept)
+    return env

@@ -200,7 +200,7 @@ class _Step:
         env, codes = self.placed.rows(names, owner)
         size = self.placed.sizes(owner)
         neurons = np.unique(np.concatenate([column.neurons for column in columns]))
-        low, high = np.full((size, len(columns)), INF), np.full((size, len(columns)), -INF)
+        low, high, grid = (np.full((size, len(columns)), end) for end in (INF, -INF, INF))
         step = max(1, CHUNK // max(1, len(neurons)))
         for start in range(0, env.rows, step):
             rows = slice(start, start + step)
@@ -208,19 +208,21 @@ class _Step:
             pre = joined(self.reads, set(env.codes), part, neurons)
             off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic, self.neurons.b_in[neurons]))
             for place, column in enumerate(columns):
-                lo, hi = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)
+                lo, hi, known = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)
                 np.minimum.at(low[:, place], places, lo)
                 np.maximum.at(high[:, place], places, hi)
+                np.minimum.at(grid[:, place], places, known)
         seen = ~(low == INF).any(1)
         need(np.isfinite(low[seen]).all() and np.isfinite(high[seen]).all(), "numbers too large")
         need(seen.any(), "no input reaches this MLP")
         low[~seen], high[~seen] = 0.0, 0.0
         dims = np.array([column.dim for column in columns], dtype=np.int64)
-        new = new.plus(owner, Boxes(dims, low, high, natural(low, high, self.arithmetic.stored_bits)))
+        grid = np.maximum(grid, natural(low, high, self.arithmetic.stored_bits))
+        new = new.plus(owner, Boxes(dims, low, high, grid))
         return new.dying(owner, ~seen) if self.placed.mortal else new
 
-    def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array]:
-        """Bounds of the new content of a dimension, row by row."""
+    def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array, Array]:
+        """Bounds and a grid of the new content of a dimension, row by row."""
         a, c, bias = self.arithmetic, self.neurons.w_out[column.neurons, column.dim], self.neurons.b_out[column.dim]
         low, high = np.zeros(env.rows), np.zeros(env.rows)
         for group in self.clusters(column.neurons):
@@ -245,7 +247,8 @@ class _Step:
         exact = (low == high) & (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
         slack = wobble + off_sum + np.where(exact | simple, 0.0, own)
         sharp = (wobble + off_sum == 0) & (column.left == (0.0, 0.0))
-        return on_grid(low - slack, high + slack, np.where(sharp, total.grid, 0.0))
+        grid = np.where(sharp, total.grid, 0.0)
+        return *on_grid(low - slack, high + slack, grid), grid
 
     def held_terms(self, column: _Column, env: Env) -> tuple[Array, ...]:
         """What the dimension holds: lo, hi, up, down, grid and number of terms, row by row."""

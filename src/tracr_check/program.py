@@ -97,16 +97,12 @@ class Program:
         """The codes of a variable; negative where it is undefined. They are added to `env`."""
         if variable in env.codes:
             return env.codes[variable]
-        way = next(iter(self.known_ways(variable, env)), None)
+        have = frozenset(env.codes)
+        way = next((w for w in self.ways.get(variable, ()) if all(self.derivable(v, have) for v in w.of)), None)
         if way is None:
             reject(f"{self.name(variable)} is not known from {', '.join(map(self.name, env.codes)) or 'nothing'}")
         found = env.codes[variable] = self.computed(variable, way, env)
         return found
-
-    def known_ways(self, variable: Var, env: Env) -> list[Way]:
-        """The ways to compute a variable from those of an environment."""
-        have = frozenset(env.codes)
-        return [way for way in self.ways.get(variable, ()) if all(self.derivable(one, have) for one in way.of)]
 
     def computed(self, variable: Var, way: Way, env: Env) -> Codes:
         """The codes of a variable by one way."""
