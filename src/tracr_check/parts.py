@@ -11,6 +11,7 @@ selects hold one value, then each copy is that value or nothing, and all are not
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.boxes import INF, Read, add_reads
 from tracr_check.definitions import MOST_SUMS, sums_of, units_of
 from tracr_check.facts import Facts
+from tracr_check.joint import FINE
 from tracr_check.patterns import patterns
 from tracr_check.piecewise import bits_of
 from tracr_check.program import Program
@@ -32,6 +34,7 @@ from tracr_check.verdict import need, reject
 __all__ = ["Parts"]
 
 MOST_PARTS = 8
+ROUGH = 1e-4  # of the largest number of a whole: a column that reads it only so far
 
 
 @dataclass(eq=False)
@@ -191,7 +194,8 @@ class Parts:
         alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
         add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
         If all r_t are 0 and the numbers are whole, what is read is alpha (z - k) exactly. The products stay the same,
-        so they keep their grids.
+        so they keep their grids. If the terms have few joint values, columns that are only nearly proportional are left
+        as they are.
         """
         found = dict(reads)
         for whole, terms, constant in self.identities:
@@ -200,26 +204,24 @@ class Parts:
         return found
 
     def improved(
-        self, reads: dict[Var, Read], whole: Var, terms: list[tuple[Var, float]], constant: float
+        self,
+        reads: dict[Var, Read],
+        whole: Var,
+        terms: list[tuple[Var, float]],
+        constant: float,
+        without: frozenset[int] = frozenset(),
     ) -> dict[Var, Read]:
-        z = self.numbers(whole)
-        if not np.isfinite(z).all():
-            return reads
-        slopes = []
-        for term, factor in terms:
-            x, middle = self.numbers(term), (reads[term].lo + reads[term].hi) / 2
-            first, last = int(np.argmin(x)), int(np.argmax(x))
-            if x[first] == x[last]:
-                return reads
-            slopes.append((middle[last] - middle[first]) / (x[last] - x[first]) / factor)
-        alpha, scale = np.mean(slopes, axis=0), np.abs(slopes).max(0)
-        columns = np.flatnonzero((scale > 0) & (np.abs(np.array(slopes) - alpha).max(0) <= 0.05 * scale))
-        if not len(columns):
+        """The reads with the columns in these proportions, `without` some, in terms of the whole."""
+        z, alpha = self.numbers(whole), self.proportions(reads, terms)
+        columns = np.flatnonzero(np.isfinite(alpha))
+        columns = columns[~np.isin(columns, list(without))]
+        if not len(columns) or not np.isfinite(z).all():
             return reads
         alpha = alpha[columns]
         lo, hi, up, down, count = (np.zeros((1, len(columns))) for _ in range(5))
         grid, exact = np.full((1, len(columns)), INF), np.full(len(columns), True)
         found = dict(reads)
+        small = math.prod(self.program.sizes[term] for term, _ in terms) <= FINE
         for term, factor in terms:
             read, x, radius = reads[term].at(slice(None), columns), self.numbers(term), self.program.radius(term)
             line, precise = _line(alpha, factor * x, bits_of(x) + bits_of(np.array(factor)))
@@ -235,6 +237,9 @@ class Parts:
             )
             grid = np.minimum(grid, read.grid.min(0, keepdims=True))
             found[term] = _blank(reads[term], columns)
+        rough = small & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
+        if rough.any():  # the terms one by one tell more
+            return self.improved(reads, whole, terms, constant, without | set(columns[rough].tolist()))
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
         near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
@@ -251,6 +256,19 @@ class Parts:
         new = _spread(width, columns, len(z), (lo, hi, up, down, count, grid))
         found[whole] = add_reads(found[whole], new) if whole in found else new
         return found
+
+    def proportions(self, reads: Mapping[Var, Read], terms: list[tuple[Var, float]]) -> Array:
+        """For each column the alpha with which it reads the terms of an identity; NaN if it is far from one."""
+        slopes = []
+        for term, factor in terms:
+            x, middle = self.numbers(term), (reads[term].lo + reads[term].hi) / 2
+            first, last = int(np.argmin(x)), int(np.argmax(x))
+            if x[first] == x[last]:
+                return np.full(middle.shape[1], np.nan)
+            slopes.append((middle[last] - middle[first]) / (x[last] - x[first]) / factor)
+        alpha, scale = np.mean(slopes, axis=0), np.abs(slopes).max(0)
+        near = (scale > 0) & (np.abs(np.array(slopes) - alpha).max(0) <= 0.05 * scale)
+        return np.where(near, alpha, np.nan)
 
     def on_grid(self, whole: Var, terms: list[tuple[Var, float]], constant: float) -> NDArray[np.bool_]:
         """The values of a whole whose number is exactly k + sum of f_t t, not only within 1e-9.
