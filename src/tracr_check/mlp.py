@@ -242,7 +242,7 @@ class _Step:
         simple = simple & (held[5] == 0)
         low, high, up, down = low + held[0] + bias, high + held[1] + bias, up + held[2], down + held[3]
         total = Read(low, high, up, down, count + held[5], np.minimum(grid, held[4]))
-        off_sum = np.where(simple, 0.0, rounded(total, a, bias, added=True))
+        off_sum = np.where(simple, 0.0, rounded(total, a, bias, np.maximum(held[2], held[3])))
         own = (count + held[5] + 3) * 2.0**-50 * (up + down)
         exact = (low == high) & (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
         slack = wobble + off_sum + np.where(exact | simple, 0.0, own)

@@ -194,8 +194,8 @@ class Parts:
         alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
         add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
         If all r_t are 0 and the numbers are whole, what is read is alpha (z - k) exactly. The products stay the same,
-        so they keep their grids. If the terms have few joint values, columns that are only nearly proportional are left
-        as they are.
+        so they keep their grids. Columns that are only nearly proportional are left as they are, if what they read of
+        each term is known and the terms have few joint values.
         """
         found = dict(reads)
         for whole, terms, constant in self.identities:
@@ -221,7 +221,7 @@ class Parts:
         lo, hi, up, down, count = (np.zeros((1, len(columns))) for _ in range(5))
         grid, exact = np.full((1, len(columns)), INF), np.full(len(columns), True)
         found = dict(reads)
-        small = math.prod(self.program.sizes[term] for term, _ in terms) <= FINE
+        known = np.full(len(columns), math.prod(self.program.sizes[term] for term, _ in terms) <= FINE)
         for term, factor in terms:
             read, x, radius = reads[term].at(slice(None), columns), self.numbers(term), self.program.radius(term)
             line, precise = _line(alpha, factor * x, bits_of(x) + bits_of(np.array(factor)))
@@ -230,14 +230,14 @@ class Parts:
             slack = np.where(same, 0.0, own + np.abs(alpha * factor) * radius[:, None])
             lo = lo + (read.lo - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi - line + slack).max(0, keepdims=True)
-            exact &= same
+            exact, known = exact & same, known & (read.hi - read.lo <= own).all(0)
             up, down, count = (
                 total + part.max(0, keepdims=True)
                 for total, part in zip((up, down, count), (read.up, read.down, read.count), strict=True)
             )
             grid = np.minimum(grid, read.grid.min(0, keepdims=True))
             found[term] = _blank(reads[term], columns)
-        rough = small & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
+        rough = known & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
         if rough.any():  # the terms one by one tell more
             return self.improved(reads, whole, terms, constant, without | set(columns[rough].tolist()))
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
