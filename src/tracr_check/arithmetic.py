@@ -93,7 +93,7 @@ class Arithmetic:
 
     def assumptions(self) -> tuple[str, ...]:
         """What an execution must do to conform, in sentences."""
-        stored = f", and numbers are stored in {self.stored_bits} bits" if self.narrow else ""
+        stored = f", and numbers are stored as the nearest one of {self.stored_bits} bits" if self.narrow else ""
         far = "is tiny" if self.leaks else "is 0"
         copied = "exactly" if not self.copy_error else f"up to {self.copy_error:g} units of 2^-{self.sum_bits}"
         return (
