@@ -115,6 +115,20 @@ def test_shares_in_decimals(name: str) -> None:
             assert hi[count] - lo[count] in (0.0, float(above - below))
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_torch_stores_the_nearest_share(name: str) -> None:
+    """What is assumed of a softmax: its weights are computed in float32 and rounded once, to the nearest."""
+    torch = pytest.importorskip("torch")
+    one = ARITHMETICS[name]
+    for count, logit in itertools.product(range(1, 33), (2.8125, 3.484375, 0.0, 0.5)):
+        scores = torch.zeros(count + 1, dtype=getattr(torch, name))
+        scores[0] = logit
+        found = float(torch.softmax(scores, 0)[0])
+        share = math.exp(logit) / (math.exp(logit) + count)
+        low, high = one.nearest(np.array([share * (1 - 1e-6)]), np.array([share * (1 + 1e-6)]))
+        assert low[0] <= found <= high[0]
+
+
 @pytest.mark.parametrize(
     "other", [reading(17, bos=1.5), reading(17, at_keys=0.25), reading(17, tail=1e-6)], ids=["bos", "keys", "tail"]
 )
