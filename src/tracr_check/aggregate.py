@@ -86,6 +86,12 @@ class Reading:
         off = self.alone(self.bos_size, a)
         return self.bos[0] - off, self.bos[1] + off
 
+    def share(self, a: Arithmetic) -> bool:
+        """Whether only BOS has a value, and it is a power of two, as all weights of the product with W_O are."""
+        power = self.bos[0] == self.bos[1] and math.frexp(abs(self.bos[0]))[0] == 0.5
+        only = not self.size.any() and abs(self.bos[0]) == self.bos_size
+        return a.narrow and power and only and not self.tail and not a.leaks and not a.copy_error
+
     def by_code(self, codes: Codes, size: int) -> tuple[Array, Array, Array]:
         """lo, hi and size by the code of a variable (infinite, minus infinite and 0 where no row has it)."""
         low, high, most = np.full(size, INF), np.full(size, -INF), np.zeros(size)
@@ -104,12 +110,31 @@ def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic
     if not selection.never:
         need(selection.weight is not None, "BOS has no weight to count against", where)
         low, high = _mixed(reading, selection, counts * reading.lo.min(), counts * reading.hi.max(), counts, a)
+        if reading.share(a):
+            low, high = _stored_share(reading, selection, counts, a, (low, high))
     none = counts == 0
     alone = reading.at_bos(a)
     low, high = np.where(none, alone[0], low), np.where(none, alone[1], high)
     gone = low == INF  # no rule gave a bound; one that is not finite is rejected later
     leak = reading.leak(a)
     return np.where(gone, 0.0, low - leak), np.where(gone, 0.0, high + leak), gone
+
+
+def _stored_share(reading: Reading, selection: Selection, counts: Array, a: Arithmetic, known: Range) -> Range:
+    """The range for each number w of selected keys, if only BOS has a value, a power of two: its weight, stored once.
+
+    The weight is C / (w + C) within `weight_error`, and stored as the nearest number of the format. Its product with b
+    and that with W_O only change the exponent, the other products are 0, and so nothing is rounded again. `known`: the
+    general rule, for results that may be flushed.
+    """
+    assert selection.weight is not None
+    low, high = (math.exp(end) for end in selection.weight)
+    wide = math.expm1(selection.weight_error(reading.keys, a)) + 2.0**-44
+    b = reading.bos[0]
+    lo, hi = a.nearest(low / (counts + low) * (1 - wide), high / (counts + high) * (1 + wide))
+    ends = np.stack([lo * b, hi * b])
+    fine = (lo > 2 * a.stored_tiny) & (np.abs(ends).min(0) > 2 * a.stored_tiny)
+    return np.where(fine, ends.min(0), known[0]), np.where(fine, ends.max(0), known[1])
 
 
 def _mixed(

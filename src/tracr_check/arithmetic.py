@@ -6,7 +6,8 @@ The theorem holds for every execution that conforms to the named arithmetic. An 
   multiply-adds or not, products with a zero left out or not; every product and addition has a relative error of at
   most u = 2^-sum_bits, and is exact if the exact result is a number of sum_bits bits;
 - **store**: the result of a dot product, of adding a bias to it (at once or later), of an addition to the stream, of
-  relu and of softmax is rounded to `stored_bits` bits (relative error at most 2^-stored_bits; exact if it fits);
+  relu and of softmax is rounded to the nearest number of `stored_bits` bits, either one if two are equally near
+  (relative error at most 2^-stored_bits; exact if it fits; monotonic);
 - **softmax**: the largest score is subtracted from all scores; exp of a number x has a relative error of at most
   (`exp_error` + |x|) u; exp(0) = 1; below -`apart` it is 0, or where the arithmetic leaks at most twice its value;
   the quotient has a relative error of at most 3 u;
@@ -68,6 +69,20 @@ class Arithmetic:
         """The relative error of a value that has all the weight of a head."""
         return self.copy_error * self.unit
 
+    def nearest(self, lo: Array, hi: Array) -> tuple[Array, Array]:
+        """Bounds of what numbers between lo and hi are stored as; lo > 0 and not tiny.
+
+        Rounding to the nearest is monotonic: if x <= y, it does not give more for x than for y, except that of two that
+        are equally near either may be taken. So lo is rounded (the smaller one of two), and hi (the larger one). In
+        float64 the scaling is exact; so are the sums with 1/2, of numbers below 2^stored_bits <= 2^11.
+        """
+        if not self.narrow:
+            return lo, hi
+        (low, low_at), (high, high_at) = np.frexp(lo), np.frexp(hi)
+        below = np.ceil(np.ldexp(low, self.stored_bits) - 0.5)
+        above = np.floor(np.ldexp(high, self.stored_bits) + 0.5)
+        return np.ldexp(below, low_at - self.stored_bits), np.ldexp(above, high_at - self.stored_bits)
+
     def gamma(self, operations: Any) -> Any:
         """The relative error of a sum after so many operations: k u / (1 - k u)."""
         return operations * self.unit / (1 - operations * self.unit)
@@ -78,7 +93,7 @@ class Arithmetic:
 
     def assumptions(self) -> tuple[str, ...]:
         """What an execution must do to conform, in sentences."""
-        stored = f", and numbers are stored in {self.stored_bits} bits" if self.narrow else ""
+        stored = f", and numbers are stored as the nearest one of {self.stored_bits} bits" if self.narrow else ""
         far = "is tiny" if self.leaks else "is 0"
         copied = "exactly" if not self.copy_error else f"up to {self.copy_error:g} units of 2^-{self.sum_bits}"
         return (

@@ -21,7 +21,20 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
-__all__ = ["INF", "Boxes", "Read", "State", "add_reads", "exactly", "grid_of", "hull", "joined", "natural", "rounded"]
+__all__ = [
+    "INF",
+    "Boxes",
+    "Read",
+    "State",
+    "add_reads",
+    "exactly",
+    "grid_of",
+    "hull",
+    "joined",
+    "natural",
+    "on_grid",
+    "rounded",
+]
 
 INF = np.inf
 CELLS = 60_000_000  # of the largest array of products
@@ -36,6 +49,20 @@ def grid_of(numbers: Any) -> Array:
     mantissa, exponent = np.frexp(np.asarray(numbers, dtype=np.float64))
     whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
     return np.where(whole == 0, INF, np.ldexp((whole & -whole).astype(np.float64), exponent - 53))
+
+
+def on_grid(lo: Array, hi: Array, grid: Array) -> tuple[Array, Array]:
+    """Bounds of a multiple of a grid between lo and hi; the same bounds if the grid is not known (0).
+
+    >>> on_grid(np.array([0.9, -1.0]), np.array([1.6, 1.0]), np.array([0.5, INF]))
+    (array([1., 0.]), array([1.5, 0. ]))
+    """
+    known = (grid > 0) & np.isfinite(grid)
+    step = np.where(known, grid, 1.0)
+    low, high = (np.where(known, end * step, 0.0) for end in (np.ceil(lo / step), np.floor(hi / step)))
+    fine = (grid > 0) & (lo <= low) & (low <= high) & (high <= hi)
+    fine &= np.isinf(grid) | (np.maximum(np.abs(lo), np.abs(hi)) <= 2.0**52 * step)
+    return np.where(fine, low, lo), np.where(fine, high, hi)
 
 
 def natural(lo: Array, hi: Array, bits: int) -> Array:
@@ -245,22 +272,26 @@ def joined(reads: Mapping[Var, Read], names: Iterable[Var], env: Env, columns: N
     return Read(*(np.broadcast_to(part, shape) for part in widened))
 
 
-def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, added: bool = False) -> Array:
+def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = None) -> Array:
     """How far a computed sum, of which `bias` is a term, can be from the exact one.
 
     Nothing, if all products are multiples of a grid that is not tiny and no partial sum needs more than sum_bits bits.
     Otherwise, in any order, each product passes through at most `count` roundings: gamma(count) times the sizes, and
-    what may be flushed. Storing rounds once more, unless the result fits. `added`: the sum is then added to the stream,
-    one of its terms: one rounding more, and two results are stored. The sum before the bias may be stored, too.
+    what may be flushed. Storing rounds once more, unless the result fits. `held`: the size of what the stream holds, to
+    which the sum is then added: one rounding more, and two results are stored. The sum before the bias may be stored,
+    too. So the stored numbers are the result, and the result less what is held and less the bias; partial sums are not.
     """
+    added = held is not None
     a, size, count = arithmetic, read.size, read.count + added
     need(size.max(initial=0.0) < a.largest, "numbers too large")
     reach = np.maximum(read.up, read.down)
     exact = (reach <= 2.0**a.sum_bits * read.grid) & (read.grid >= a.tiny)
     off = np.where(exact, 0.0, a.gamma(count) * size + 2 * count * a.tiny)
     if a.narrow:
-        fits = exact & (reach <= 2.0**a.stored_bits * read.grid) & (read.grid >= a.stored_tiny)
-        result = np.maximum(np.abs(read.lo), np.abs(read.hi)) + added * (1 + a.stored_unit) * size
+        result = np.maximum(np.abs(read.lo), np.abs(read.hi))
+        most = np.minimum(reach, result + np.abs(bias) + (held if added else 0.0))
+        fits = exact & (most <= 2.0**a.stored_bits * read.grid) & (read.grid >= a.stored_tiny)
+        result = result + added * (1 + a.stored_unit) * size
         before = (1 + a.stored_unit) * (result + np.abs(bias) + off) * (np.asarray(bias) != 0)
         off = off + np.where(fits, 0.0, a.stored_unit * (result + 3 * off + before) + 6 * a.stored_tiny)
     return np.where(read.count == 0, 0.0, off)

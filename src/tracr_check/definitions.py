@@ -1,4 +1,7 @@
-"""Definitions that a certificate adds to the program: pairs of s-ops, widths of selectors, sums of s-ops."""
+"""Definitions that a certificate adds to the program: pairs of s-ops, widths of selectors, sums of s-ops.
+
+A sum of *units* adds up how far each selected number is above a given one, in whole units.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ import numpy as np
 from tracr_check.aggregated import default_code
 from tracr_check.facts import Facts
 from tracr_check.program import Program
-from tracr_check.variables import ERROR, Codes, SOp, Way, snap
+from tracr_check.variables import ERROR, Array, Codes, SOp, Way, is_number, snap
 from tracr_check.verdict import need, reject
 
-__all__ = ["define", "sums_of"]
+__all__ = ["MOST_SUMS", "define", "sums_of", "units_of"]
 
 FIRST = 100_000
 MOST_SUMS = 20_000
@@ -41,6 +44,11 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
             case "sum":
                 need(given["selector"] in program.selectors, "no such selector")
                 values = sums_of(program.sops[given["of"]], program.lengths[1])
+            case "units":
+                need(given["selector"] in program.selectors, "no such selector")
+                values = _whole_sums(
+                    units_of(program.sops[given["of"]], given).astype(int).tolist(), program.lengths[1]
+                )
             case _:
                 reject(f"no definition {kind!r:.40}")
         label = f"{kind} of {given.get('of', given.get('selector'))}"
@@ -74,18 +82,45 @@ def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
     )
     unit = math.lcm(*(fraction.denominator for fraction in fractions))
     units = [int(fraction * unit) for fraction in fractions]
+    return tuple(one / unit for one in _whole_sums(units, longest))
+
+
+def _whole_sums(units: Sequence[int], longest: int) -> range:
+    """All sums of up to so many whole numbers."""
     low, high = min(0, *units) * longest, max(0, *units) * longest
-    need(high - low < MOST_SUMS, f"sums of {sop.label} have too many values")
-    return tuple(one / unit for one in range(low, high + 1))
+    need(high - low < MOST_SUMS, "sums have too many values")
+    return range(low, high + 1)
+
+
+def units_of(sop: SOp, op: Mapping[str, Any]) -> Array:
+    """How far each number of an s-op is above a number, in units: (x - above) times, whole numbers within 1e-12.
+
+    >>> units_of(SOp(0, "third", {"kind": "tokens"}, (1, 4 / 3)), {"above": 1, "times": 3}).tolist()
+    [0.0, 1.0]
+    """
+    above, times = op["above"], op["times"]
+    need(is_number(above) and is_number(times) and times > 0, "units of no numbers")
+    need(sop.listed and np.isfinite(sop.numbers).all(), f"{sop.label} is not a list of numbers")
+    scaled = (sop.numbers - above) * times
+    units = np.rint(scaled)
+    near = np.abs(scaled - units) <= 1e-12 * np.maximum(1.0, np.abs(units))
+    need(near.all() and (units >= 0).all() and units.max() < MOST_SUMS, f"{sop.label} has no such units")
+    return units
 
 
 def _quotients(program: Program) -> None:
     """A mean is the quotient of the sum and the width, where both are defined; undefined if it is not listed.
 
+    So is it of a sum of units.
+
     If the sum or width is not that of any selection (a sum larger than the count allows), no input has both.
     """
     widths = {sop.op["selector"]: number for number, sop in program.sops.items() if sop.kind == "width"}
-    sums = {(sop.op["selector"], sop.op["of"]): number for number, sop in program.sops.items() if sop.kind == "sum"}
+    sums = {
+        (sop.op["selector"], sop.op["of"]): number
+        for number, sop in program.sops.items()
+        if sop.kind in ("sum", "units")
+    }
     for number, sop in list(program.sops.items()):
         if sop.kind == "aggregation":
             total, width = sums.get((sop.op["selector"], sop.op["value"])), widths.get(sop.op["selector"])
@@ -96,10 +131,12 @@ def _quotients(program: Program) -> None:
 
 
 def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Any:
+    above, times = float(total.op.get("above", 0.0)), float(total.op.get("times", 1.0))
     low, high = source.numbers.min(), source.numbers.max()
 
     def function(rows: int, sums: Codes, counts: Codes) -> Codes:
-        w, s = width.numbers[counts], total.numbers[sums]
+        w = width.numbers[counts]
+        s = total.numbers[sums] / times + above * w
         found = snap(target, s / np.maximum(w, 1.0))
         possible = (s <= w * high + 1e-6) & (s >= w * low - 1e-6)
         found = np.where(possible & (found >= 0), found, ERROR)

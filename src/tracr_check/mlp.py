@@ -9,7 +9,8 @@ occur (`dead`). A wrong owner makes hulls wide, never wrong.
 The range at joint values: neurons whose weights are parallel read one number xi (up to its factor) and are ranged
 together by `Relus`, so that errors of xi cancel as they do in the network; clusters are added. Computed values differ:
 pre_h by `rounded`, which relu does not increase and c_h multiplies; and the sum over h with x_j and b, by gamma of the
-number of terms, or by nothing where all are multiples of a grid and few enough.
+number of terms, or by nothing where all are multiples of a grid and few enough: then so is the new x_j, and bounds of
+it end at multiples of the grid.
 
 If the neurons that read only x_j leave (with x_j itself) almost nothing, the dimension is cleared: then x_j is not
 part of N.
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, read_state, rounded, varying
+from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, on_grid, read_state, rounded, varying
 from tracr_check.piecewise import Relus, bits_of
 from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import need
@@ -199,7 +200,7 @@ class _Step:
         env, codes = self.placed.rows(names, owner)
         size = self.placed.sizes(owner)
         neurons = np.unique(np.concatenate([column.neurons for column in columns]))
-        low, high = np.full((size, len(columns)), INF), np.full((size, len(columns)), -INF)
+        low, high, grid = (np.full((size, len(columns)), end) for end in (INF, -INF, INF))
         step = max(1, CHUNK // max(1, len(neurons)))
         for start in range(0, env.rows, step):
             rows = slice(start, start + step)
@@ -207,19 +208,21 @@ class _Step:
             pre = joined(self.reads, set(env.codes), part, neurons)
             off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic, self.neurons.b_in[neurons]))
             for place, column in enumerate(columns):
-                lo, hi = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)
+                lo, hi, known = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)
                 np.minimum.at(low[:, place], places, lo)
                 np.maximum.at(high[:, place], places, hi)
+                np.minimum.at(grid[:, place], places, known)
         seen = ~(low == INF).any(1)
         need(np.isfinite(low[seen]).all() and np.isfinite(high[seen]).all(), "numbers too large")
         need(seen.any(), "no input reaches this MLP")
         low[~seen], high[~seen] = 0.0, 0.0
         dims = np.array([column.dim for column in columns], dtype=np.int64)
-        new = new.plus(owner, Boxes(dims, low, high, natural(low, high, self.arithmetic.stored_bits)))
+        grid = np.maximum(grid, natural(low, high, self.arithmetic.stored_bits))
+        new = new.plus(owner, Boxes(dims, low, high, grid))
         return new.dying(owner, ~seen) if self.placed.mortal else new
 
-    def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array]:
-        """Bounds of the new content of a dimension, row by row."""
+    def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array, Array]:
+        """Bounds and a grid of the new content of a dimension, row by row."""
         a, c, bias = self.arithmetic, self.neurons.w_out[column.neurons, column.dim], self.neurons.b_out[column.dim]
         low, high = np.zeros(env.rows), np.zeros(env.rows)
         for group in self.clusters(column.neurons):
@@ -239,11 +242,13 @@ class _Step:
         simple = simple & (held[5] == 0)
         low, high, up, down = low + held[0] + bias, high + held[1] + bias, up + held[2], down + held[3]
         total = Read(low, high, up, down, count + held[5], np.minimum(grid, held[4]))
-        off_sum = np.where(simple, 0.0, rounded(total, a, bias, added=True))
+        off_sum = np.where(simple, 0.0, rounded(total, a, bias, np.maximum(held[2], held[3])))
         own = (count + held[5] + 3) * 2.0**-50 * (up + down)
         exact = (low == high) & (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
         slack = wobble + off_sum + np.where(exact | simple, 0.0, own)
-        return low - slack, high + slack
+        sharp = (wobble + off_sum == 0) & (column.left == (0.0, 0.0))
+        grid = np.where(sharp, total.grid, 0.0)
+        return *on_grid(low - slack, high + slack, grid), grid
 
     def held_terms(self, column: _Column, env: Env) -> tuple[Array, ...]:
         """What the dimension holds: lo, hi, up, down, grid and number of terms, row by row."""

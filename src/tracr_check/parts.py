@@ -11,6 +11,7 @@ selects hold one value, then each copy is that value or nothing, and all are not
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,9 +21,11 @@ from numpy.typing import NDArray
 
 from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.boxes import INF, Read, add_reads
-from tracr_check.definitions import sums_of
+from tracr_check.definitions import MOST_SUMS, sums_of, units_of
 from tracr_check.facts import Facts
+from tracr_check.joint import FINE
 from tracr_check.patterns import patterns
+from tracr_check.piecewise import bits_of
 from tracr_check.program import Program
 from tracr_check.selection import Mask
 from tracr_check.variables import ERROR, Array, Codes, SOp, Var, Way, snap
@@ -31,6 +34,7 @@ from tracr_check.verdict import need, reject
 __all__ = ["Parts"]
 
 MOST_PARTS = 8
+ROUGH = 1e-4  # of the largest number of a whole: a column that reads it only so far
 
 
 @dataclass(eq=False)
@@ -106,26 +110,49 @@ class Parts:
         """Parts of one kind make up a variable."""
         need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
         kinds = {name[0] for name in names}
-        fits = len(kinds) == 1 and sop.kind == {"c": "width", "s": "sum", "p": "aggregation"}[min(kinds)]
-        need(fits, "other parts")
-        (self.prove_copy if kinds == {"p"} else self.prove_sum)(sop, names)
+        kind = min(kinds) if len(kinds) == 1 else ""
+        need(sop.kind in {"c": ("width", "units"), "s": ("sum",), "p": ("aggregation",)}.get(kind, ()), "other parts")
+        if sop.kind == "units":
+            self.prove_weighted(sop, names)
+        else:
+            (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
 
     def prove_sum(self, sop: SOp, names: list[str]) -> None:
         """Signed masks add up to the selector."""
         if sop.kind == "sum":
             need(all(self.sources[name] == sop.op["of"] for name in names), "parts sum other values")
-        wanted, defined, masks = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
+        wanted, defined, masks, _ = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
         for signs in itertools.product((1, -1), repeat=len(names)):
             total = np.sum([sign * mask.astype(np.int8) for sign, mask in zip(signs, masks, strict=True)], axis=0)
             if (total == wanted)[defined].all():
-                terms: list[tuple[Var, float]] = [(n, float(s)) for n, s in zip(names, signs, strict=True)]
-                self.identities.append((sop.number, terms, 0.0))
-                self.program.ways[sop.number] = [
-                    *self.program.ways[sop.number],
-                    Way(tuple(names), self.added(sop, terms)),
-                ]
+                self.proved(sop, [(n, float(s)) for n, s in zip(names, signs, strict=True)])
                 return
         reject(f"the heads {', '.join(names)} do not add up to {sop.label}")
+
+    def prove_weighted(self, sop: SOp, names: list[str]) -> None:
+        """Weighted counts add up to a sum: of what the values are above a number, in units.
+
+        If sum of f_i M_i(q, k) = x(k) selector(q, k) for every pair, x(k) a whole number, then the sum of f_i times the
+        counts is the sum of the selected x. The factors are a guess, rounded to whole numbers. A mask that selects no
+        key does not matter.
+        """
+        heads = [self.masks[name] for name in names]
+        wanted, defined, masks, codes = patterns(self.program, sop.op["selector"], heads, sop.op["of"])
+        selected = np.where(wanted, units_of(self.program.sops[sop.op["of"]], sop.op)[codes], 0.0)[defined]
+        matrix = np.stack(masks, axis=1)[defined].astype(np.float64)
+        factors = np.rint(np.linalg.lstsq(matrix, selected, rcond=None)[0])
+        need(
+            np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
+            f"the heads {', '.join(names)} do not count the values of {sop.label}",
+        )
+        used = matrix.any(0)
+        self.proved(sop, [(n, float(f)) for n, f, some in zip(names, factors, used, strict=True) if some])
+
+    def proved(self, sop: SOp, terms: list[tuple[Var, float]]) -> None:
+        """Keep an identity: its terms add up to a variable."""
+        self.identities.append((sop.number, terms, 0.0))
+        way = Way(tuple(name for name, _ in terms), self.added(sop, terms))
+        self.program.ways[sop.number] = [*self.program.ways[sop.number], way]
 
     def added(self, sop: SOp, terms: list[tuple[Var, float]]) -> Any:
         def function(rows: int, *codes: Codes) -> Codes:
@@ -140,7 +167,7 @@ class Parts:
     def prove_copy(self, sop: SOp, names: list[str]) -> None:
         """The masks cover the selector, which selects one value."""
         need(all(self.sources[name] == sop.op["value"] for name in names), "parts copy other values")
-        wanted, defined, masks = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
+        wanted, defined, masks, _ = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
         covered = (np.logical_or.reduce(masks) == wanted)[defined].all()
         need(covered, f"the heads {', '.join(names)} do not cover {sop.label}")
         source = self.program.sops[sop.op["value"]]
@@ -166,49 +193,59 @@ class Parts:
         Let z = k + sum of f_t t. A column reads alpha f_t x_t + r_t of each term, r_t in a range: then it reads
         alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
         add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
+        If all r_t are 0 and the numbers are whole, what is read is alpha (z - k) exactly. The products stay the same,
+        so they keep their grids. Columns that are only nearly proportional are left as they are, if what they read of
+        each term is known and the terms have few joint values.
         """
         found = dict(reads)
         for whole, terms, constant in self.identities:
-            if all(term in found and np.isfinite(self.numbers(term)).all() for term, _ in terms):
+            if len(terms) > 1 and all(term in found and np.isfinite(self.numbers(term)).all() for term, _ in terms):
                 found = self.improved(found, whole, terms, constant)
         return found
 
     def improved(
-        self, reads: dict[Var, Read], whole: Var, terms: list[tuple[Var, float]], constant: float
+        self,
+        reads: dict[Var, Read],
+        whole: Var,
+        terms: list[tuple[Var, float]],
+        constant: float,
+        without: frozenset[int] = frozenset(),
     ) -> dict[Var, Read]:
-        z = self.numbers(whole)
-        if not np.isfinite(z).all():
-            return reads
-        slopes = []
-        for term, factor in terms:
-            x, middle = self.numbers(term), (reads[term].lo + reads[term].hi) / 2
-            first, last = int(np.argmin(x)), int(np.argmax(x))
-            if x[first] == x[last]:
-                return reads
-            slopes.append((middle[last] - middle[first]) / (x[last] - x[first]) / factor)
-        alpha, scale = np.mean(slopes, axis=0), np.abs(slopes).max(0)
-        columns = np.flatnonzero((scale > 0) & (np.abs(np.array(slopes) - alpha).max(0) <= 0.05 * scale))
-        if not len(columns):
+        """The reads with the columns in these proportions, `without` some, in terms of the whole."""
+        z, alpha = self.numbers(whole), self.proportions(reads, terms)
+        columns = np.flatnonzero(np.isfinite(alpha))
+        columns = columns[~np.isin(columns, list(without))]
+        if not len(columns) or not np.isfinite(z).all():
             return reads
         alpha = alpha[columns]
         lo, hi, up, down, count = (np.zeros((1, len(columns))) for _ in range(5))
+        grid, exact = np.full((1, len(columns)), INF), np.full(len(columns), True)
         found = dict(reads)
+        known = np.full(len(columns), math.prod(self.program.sizes[term] for term, _ in terms) <= FINE)
         for term, factor in terms:
-            read, x = reads[term], self.numbers(term)[:, None]
-            line = alpha * factor * x
-            own = 2.0**-50 * (np.abs(line) + read.size[:, columns])  # of this subtraction
-            slack = own + np.abs(alpha * factor) * self.program.radius(term)[:, None]
-            lo = lo + (read.lo[:, columns] - line - slack).min(0, keepdims=True)
-            hi = hi + (read.hi[:, columns] - line + slack).max(0, keepdims=True)
+            read, x, radius = reads[term].at(slice(None), columns), self.numbers(term), self.program.radius(term)
+            line, precise = _line(alpha, factor * x, bits_of(x) + bits_of(np.array(factor)))
+            same = ((read.lo == line) & (read.hi == line)).all(0) & precise & (not radius.any())
+            own = 2.0**-50 * (np.abs(line) + read.size)  # of this subtraction
+            slack = np.where(same, 0.0, own + np.abs(alpha * factor) * radius[:, None])
+            lo = lo + (read.lo - line - slack).min(0, keepdims=True)
+            hi = hi + (read.hi - line + slack).max(0, keepdims=True)
+            exact, known = exact & same, known & (read.hi - read.lo <= own).all(0)
             up, down, count = (
-                total + part[:, columns].max(0, keepdims=True)
+                total + part.max(0, keepdims=True)
                 for total, part in zip((up, down, count), (read.up, read.down, read.count), strict=True)
             )
-            found[term] = _blank(read, columns)
+            grid = np.minimum(grid, read.grid.min(0, keepdims=True))
+            found[term] = _blank(reads[term], columns)
+        rough = known & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
+        if rough.any():  # the terms one by one tell more
+            return self.improved(reads, whole, terms, constant, without | set(columns[rough].tolist()))
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
         near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
-        base = alpha * (z[:, None] - constant)
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
+        base, precise = _line(alpha, z - constant, bits_of(z - constant))
+        listed = self.on_grid(whole, terms, constant)
+        near = np.where(exact & precise & listed[:, None], 0.0, near)
         width = reads[terms[0][0]].lo.shape[1]
         lo, hi = base + lo - near, base + hi + near
         larger = 1 + 2.0**-50
@@ -216,9 +253,39 @@ class Parts:
             np.minimum(up, np.maximum(hi + down, 0.0) * larger),
             np.minimum(down, np.maximum(up - lo, 0.0) * larger),
         )
-        new = _spread(width, columns, len(z), (lo, hi, up, down, count, np.zeros(1)))
+        new = _spread(width, columns, len(z), (lo, hi, up, down, count, grid))
         found[whole] = add_reads(found[whole], new) if whole in found else new
         return found
+
+    def proportions(self, reads: Mapping[Var, Read], terms: list[tuple[Var, float]]) -> Array:
+        """For each column the alpha with which it reads the terms of an identity; NaN if it is far from one."""
+        slopes = []
+        for term, factor in terms:
+            x, middle = self.numbers(term), (reads[term].lo + reads[term].hi) / 2
+            first, last = int(np.argmin(x)), int(np.argmax(x))
+            if x[first] == x[last]:
+                return np.full(middle.shape[1], np.nan)
+            slopes.append((middle[last] - middle[first]) / (x[last] - x[first]) / factor)
+        alpha, scale = np.mean(slopes, axis=0), np.abs(slopes).max(0)
+        near = (scale > 0) & (np.abs(np.array(slopes) - alpha).max(0) <= 0.05 * scale)
+        return np.where(near, alpha, np.nan)
+
+    def on_grid(self, whole: Var, terms: list[tuple[Var, float]], constant: float) -> NDArray[np.bool_]:
+        """The values of a whole whose number is exactly k + sum of f_t t, not only within 1e-9.
+
+        All terms are whole numbers, and the number is one, too: then the two differ by 0 or by at least 1.
+        """
+        names = [whole, *(term for term, _ in terms)]
+        numbers = [np.array([constant, *(factor for _, factor in terms)]), *map(self.numbers, names[1:])]
+        fine = all((one == np.rint(one)).all() and np.abs(one).max(initial=0.0) < 2.0**20 for one in numbers)
+        sharp = not any(self.program.radius(name).any() for name in names)
+        z = self.numbers(whole)
+        return (z == np.rint(z)) & fine & sharp
+
+
+def _line(alpha: Array, x: Array, bits: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:
+    """alpha x for each number and column; the columns in which all these products are computed exactly."""
+    return alpha * x[:, None], (bits_of(alpha) + int(bits.max(initial=0)) <= 52)
 
 
 def _blank(read: Read, columns: NDArray[np.int64]) -> Read:

@@ -27,19 +27,32 @@ CLASSES = 2_000
 CELLS = 60_000_000
 
 
-def patterns(program: Program, selector: int, masks: Sequence[Sequence[Mask]]) -> tuple[Truth, Truth, list[Truth]]:
-    """For each pattern: whether the selector selects, whether it is defined, and whether each mask selects."""
+def patterns(
+    program: Program, selector: int, masks: Sequence[Sequence[Mask]], value: int | None = None
+) -> tuple[Truth, Truth, list[Truth], Codes]:
+    """For each pattern: whether the selector selects, whether it is defined, whether each mask selects.
+
+    Also the code of an s-op at the key, if a `value` is given: its bits are further statements.
+    """
     literals = program.literals(selector)
     factors = [one for mask in masks for one in mask]
+    bits = 0 if value is None else program.sizes[value].bit_length()
 
     def evaluated(place: int, queries: Env, keys: Env) -> Selected:
         if place < len(literals):
             return program.selected(literals[place].number, queries, keys)
+        if place >= len(literals) + len(factors):
+            assert value is not None
+            codes = program.codes(value, keys)
+            bit = codes >> (place - len(literals) - len(factors)) & 1
+            shape = queries.rows, keys.rows
+            return np.broadcast_to(bit == 1, shape), np.broadcast_to(codes >= 0, shape)
         chosen = _expanded(program, factors[place - len(literals)], queries, keys)
         return chosen, np.ones_like(chosen)
 
     links: list[Link] = [(frozenset(q), frozenset(k)) for q, k in (program.sides(one.number) for one in literals)]
     links += [(frozenset(one.queries.free), frozenset(one.keys.free)) for one in factors]
+    links += [(frozenset(), frozenset({value}))] * bits if value is not None else []
     found = [_occurring(program, group, evaluated) for group in fitting(program, links, lambda g: _classes(program, g))]
     sizes = [len(codes) for codes, _ in found]
     need(math.prod(sizes) <= CELLS, "too many patterns in a sum of heads")
@@ -52,7 +65,11 @@ def patterns(program: Program, selector: int, masks: Sequence[Sequence[Mask]]) -
     known = {one.number: truths[place] for place, one in enumerate(literals)}
     wanted, defined = program.selected(selector, Env(0, {}), Env(0, {}), True, known)
     chosen = iter([truths[len(literals) + place][0] for place in range(len(factors))])
-    return wanted, defined, [np.logical_and.reduce([next(chosen) for _ in mask]) for mask in masks]
+    codes = np.zeros(len(wanted), dtype=np.int64)
+    for bit in range(bits):
+        one, fine = truths[len(literals) + len(factors) + bit]
+        codes, defined = codes + (one.astype(np.int64) << bit), defined & fine
+    return wanted, defined, [np.logical_and.reduce([next(chosen) for _ in mask]) for mask in masks], codes
 
 
 def _classes(program: Program, group: Group) -> tuple[Env, Env]:

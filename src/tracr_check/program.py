@@ -101,6 +101,11 @@ class Program:
         way = next((w for w in self.ways.get(variable, ()) if all(self.derivable(v, have) for v in w.of)), None)
         if way is None:
             reject(f"{self.name(variable)} is not known from {', '.join(map(self.name, env.codes)) or 'nothing'}")
+        found = env.codes[variable] = self.computed(variable, way, env)
+        return found
+
+    def computed(self, variable: Var, way: Way, env: Env) -> Codes:
+        """The codes of a variable by one way."""
         given = [self.codes(one, env) for one in way.of]
         fine = np.ones(env.rows, dtype=bool)
         for codes in given:
@@ -109,7 +114,6 @@ class Program:
         found = np.where(fine, found, ERROR)
         if (found == UNREACHED).any():
             self.assumed.add(f"no input reaches the cells of {self.name(variable)} that its table marks as unreached")
-        env.codes[variable] = found
         return found
 
     # Selectors

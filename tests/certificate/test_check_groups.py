@@ -79,7 +79,7 @@ def test_patterns_of_groups_contain_those_of_all_classes(name: str, monkeypatch:
         with monkeypatch.context() as many:
             many.setattr(groups, "FEW_CELLS", 0)
             parted = patterns(*given)
-        listed, more = (set(zip(*(x.tolist() for x in (w, d, *m)), strict=True)) for w, d, m in (whole, parted))
+        listed, more = (set(zip(*(x.tolist() for x in (w, d, *m, c)), strict=True)) for w, d, m, c in (whole, parted))
         assert listed <= more
         compared.append(len(more))
         return whole

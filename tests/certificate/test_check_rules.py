@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import tracr
-from tests.certificate.check_cases import Exhaustive, Parsed, example, network, stored_network
+from tests.certificate.check_cases import Exhaustive, Parsed, example, network
 from tests.tiers import slow
 from tracr.certificate.hints import hints
 from tracr.certificate.trials.trial import parts_of, trials
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
-from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.cells import cells
 from tracr_check.variables import SOp, snap
 
@@ -156,42 +153,3 @@ def test_mutants_of_an_interval(tmp_path: Path) -> None:
     parts = parts_of(tracr.compile(tracr.random_program([8642, 740]), "abc", 4, level=2))
     outcomes = list(trials(parts, 8, (6,), tmp_path))
     assert not [one.mutant.what for one in outcomes if one.unsound]
-
-
-# Formats of 16 bits
-
-
-def in_bfloat16(array: NDArray[Any]) -> NDArray[np.float32]:
-    """The nearest numbers in bfloat16."""
-    return ARITHMETICS["bfloat16"].cast(array).astype(np.float32)
-
-
-@pytest.mark.parametrize("name", ["hist", *slow(["reverse"])])
-def test_no_harmful_mutant_is_accepted_in_bfloat16(name: str) -> None:
-    """Models compiled for 16 bits, run in 16 bits on every input."""
-    made = EXAMPLES[name].made_for(EXAMPLES[name].vocab, 3)
-    model = tracr.compile(made.program, made.vocab, 3, dtype="bfloat16")
-    parsed, every = Parsed(model), Exhaustive(model)
-    assert parsed.reason(arithmetic="bfloat16") == ""
-
-    def wrong(weights: Any) -> bool:
-        with np.errstate(all="ignore"):
-            for ids, length, wanted in every.cases:
-                logits = stored_network(weights, ids, in_bfloat16)[:, 1 : length + 1]
-                for output, codes in zip(model.outputs, wanted, strict=True):
-                    if not np.isfinite(logits).all() or (output.codes(logits) != codes).any():
-                        return True
-        return False
-
-    assert not wrong(parsed.weights)
-    rng, harmful = np.random.default_rng(5), 0
-    for _ in range(25):
-        key = list(parsed.weights)[rng.integers(len(parsed.weights))]
-        array = parsed.weights[key].copy()
-        if not array.any():
-            continue
-        array.reshape(-1)[rng.choice(np.flatnonzero(array.reshape(-1)))] *= rng.choice([0.0, -1.0, 0.9, 1.02, 1.5])
-        if wrong(changed := {**parsed.weights, key: array}):
-            harmful += 1
-            assert parsed.reason(changed, arithmetic="bfloat16")
-    assert harmful

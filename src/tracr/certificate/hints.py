@@ -11,17 +11,21 @@ sum (`s0.1.3`) or copy (`p0.1.3`) of s-op 3.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 from tracr.craft.variables import Variable
+from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation, Lookup, PairLookup, SumLookup
 from tracr.ir.ops import Linear as LinearOp
 from tracr.ir.program import Program
 from tracr.model.designed import DesignedModel
+from tracr.rational import fraction_of
 
 __all__ = ["hints"]
 
+SHARE = re.compile(r"(.*_count(?:_(\d+)_)?\d+(?:_\d+)?)_share(?:_\d+)?")  # of a count that an MLP decodes
 FIRST = 100_000  # the number of the first variable that the program lacks
 Owner = int | str
 
@@ -39,6 +43,7 @@ class _Hints:
         self.aux: dict[int, dict[str, Any]] = {}
         self.sums: dict[int, dict[int, list[str]]] = {}  # by the whole, and by the s-op whose heads make it up
         self.parts: dict[str, int | None] = {}
+        self.counts: dict[str, str] = {}  # the parts that are counts, by the label of the variable that holds them
 
     def found(self) -> dict[str, Any]:
         layers = []
@@ -79,6 +84,11 @@ class _Hints:
         if node is None:
             return self.owner_of_runs(variable)
         op = self.program.sops[node].op if node in self.program.sops else None
+        share = SHARE.fullmatch(variable.label) if variable.scratch and head else None
+        if share and head:
+            return self.owner_of_share(share[1], share[2] is not None, node, op, head)
+        if variable.label in self.counts and not head:
+            return self.counts[variable.label]
         kind = re.search(r"_(count|part)(\d*)(_\d+)?$", variable.label) if variable.scratch else None
         if kind and isinstance(op, Aggregation):
             return self.owner_in_aggregate(kind[1], bool(kind[2]), node, op, head)
@@ -95,6 +105,24 @@ class _Hints:
         if kind == "count":
             return self.part("c", head, node, self.define(kind="width", selector=op.selector), None)
         return self.part("s", head, node, self.define(kind="sum", selector=op.selector, of=op.value), op.value)
+
+    def owner_of_share(self, label: str, one_value: bool, node: int, op: Any, head: str) -> Owner:
+        """The owner of a share that is decoded to a count: of selected keys, or of those with one value (a mean)."""
+        whole = node
+        if isinstance(op, Aggregation) and one_value:
+            whole = self.define(kind="units", selector=op.selector, of=op.value, **self.units(op.value))
+        elif isinstance(op, Aggregation):
+            whole = self.define(kind="width", selector=op.selector)
+        self.counts[label] = self.part("c", head, node, whole, None)
+        return self.counts[label]
+
+    def units(self, number: int) -> dict[str, float]:
+        """The smallest value of an s-op, and how many units 1 is if all values are whole units above it."""
+        domain = self.program.sops[number].domain
+        assert isinstance(domain, Finite)
+        fractions = [fraction_of(one) for one in domain.numbers.tolist()]
+        least = min(fractions)
+        return {"above": float(least), "times": math.lcm(*((one - least).denominator for one in fractions))}
 
     def copies(self, op: Aggregation) -> bool:
         """Whether the heads of a split selector copy values, not sum them (`several_heads.py`)."""
