@@ -52,7 +52,7 @@ def collect(out: Path) -> None:
             about = {name: part[name] for name in OF_PART}
             more = _looked_at(path.with_suffix(".npz"), part)
             rows += [
-                _flat(about, run, keep_curve=study == "paper") | one
+                _flat(about, run, keep_curve=study in ("paper", "settings")) | one
                 for run, one in zip(part["runs"], more, strict=True)
             ]
         if rows:
@@ -65,7 +65,7 @@ def collect(out: Path) -> None:
     if all((out / f"paper-{program}.npz").exists() for program in SHOWN):
         best = {program: _best(out / f"paper-{program}.npz", dim) for program, dim in SHOWN.items()}
         (DATA / "shown.json").write_text(json.dumps(best) + "\n")
-    for name in ("sweep", "digits", "lossless", "kick"):
+    for name in ("sweep", "speed", "digits", "lossless", "kick"):
         if (out / f"{name}.json").exists():
             (DATA / f"{name}.json").write_text((out / f"{name}.json").read_text())
     fast = [json.loads(path.read_text()) for path in sorted((out / "fast").glob("fast-*.json"))]

@@ -227,6 +227,7 @@ def by_arms(study: str) -> Figure:
     titles = {
         "variants": "Other weights of the loss: output, sub-layers (the loss shown is without weights)",
         "sharing": "Other projections, and trained weights",
+        "settings": "Gap, start and weight decay",
     }
     return panels(groups, f"{titles[study]} (dots: runs; lines: medians)")
 
@@ -240,7 +241,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "optimiser": optimiser,
     "shared-information": shared,
     "cost": cost,
-    **{name: partial(by_arms, name) for name in ("variants", "sharing")},
+    **{name: partial(by_arms, name) for name in ("variants", "sharing", "settings")},
 }
 
 

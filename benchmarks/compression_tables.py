@@ -95,10 +95,12 @@ RECIPE: Row = {"start": "1/√D", "decay": 0.1, "gap": 256.0}
 
 
 def arms_of(study: str, program: str, dim: int) -> list[tuple[str, list[Row]]]:
-    """The runs of each arm of `settings`, `variants` or `sharing`; `sharing` is compared with one W of `variants`."""
+    """The runs of each arm of `settings`, `variants` or `sharing`. The recipe of `settings` is in `paper`; `sharing` is
+    compared with one W of `variants`."""
     of = partial(chosen, study, program=program, dim=dim)
     if study == "settings":
-        return [(name, of(**(RECIPE | change))) for name, change in ARMS]
+        recipe = chosen("paper", program=program, dim=dim)
+        return [(name, of(**(RECIPE | change)) if change else recipe) for name, change in ARMS]
     if study == "variants":
         pairs = sorted({(row["output_weight"], row["layer_weight"]) for row in rows_of(study)}, reverse=True)
         return [(f"{out:g}, {layer:g}", of(output_weight=out, layer_weight=layer)) for out, layer in pairs]
@@ -111,38 +113,39 @@ def arms_of(study: str, program: str, dim: int) -> list[tuple[str, list[Row]]]:
 
 
 def settings(program: str) -> str:
-    """One setting changed at a time."""
-    lines = []
+    """One setting changed at a time. Arms that were stopped are compared at the step where they were."""
     rows = chosen("settings", program=program)
+    whole, points = chosen("paper", program=program), max(len(row["curve"]) for row in rows)
+    stopped = points < len(whole[0]["curve"])
+    limit = STUCK if program == "frac_prevs" else 0.1
+    lines = []
     for dim in sorted({row["dim"] for row in rows}):
         for name, some in arms_of("settings", program, dim):
-            if some:
-                lines.append(
-                    [
-                        dim,
-                        name,
-                        cell(some, "loss", ".2g"),
-                        per_rerun(some, "loss", ".1e"),
-                        cell(some, below(STUCK if program == "frac_prevs" else 0.1), ".0%", share),
-                        cell(some, "accuracy", ".1%"),
-                        cell(some, "cosine", ".3f"),
-                        cell(some, "effect", ".2f"),
-                        f"{np.median([row['half_loss'] for row in some]):.2g}",
-                    ]
-                )
-    limit = STUCK if program == "frac_prevs" else 0.1
+            mine = [row | {"loss": row["curve"][points - 1]} for row in some] if stopped else some
+            later = stopped and name == "the recipe"  # its other measures are those of the end
+            lines.append(
+                [
+                    dim,
+                    name,
+                    cell(mine, "loss", ".2g"),
+                    per_rerun(mine, "loss", ".1e"),
+                    f"{min(row['loss'] for row in mine):.1e}",
+                    cell(mine, below(limit), ".0%", share),
+                    *("–" if later else cell(some, *kind) for kind in (("accuracy", ".1%"), ("effect", ".2f"))),
+                ]
+            )
     head = [
         "d",
         "arm",
-        "loss",
+        f"loss at step {rows[0]['steps']:,}" if stopped else "loss",
         "of each rerun",
+        "best",
         f"runs below {limit:g}",
         "accuracy",
-        "cosine",
         f"effect of `{MIDDLE[program]}`",
-        "loss at half time",
     ]
-    return markdown(head, lines) + f"\n\n{about(rows)} per arm and d."
+    note = f"{about(rows)} per arm and d; of the recipe, {len({row['seed'] for row in whole})} seeds."
+    return markdown(head, lines) + f"\n\n{note}"
 
 
 def arms() -> str:
@@ -460,6 +463,36 @@ def fast() -> str:
     return markdown(["d", "seeds", "`fast`: loss", "best", "recipe: loss", "best of 96", "seconds of `fast`"], lines)
 
 
+def speed() -> str:
+    """Times on a CPU: the recipe as a plain loop, `sgd`, and `fast`."""
+    found = json.loads((DATA / "speed.json").read_text())
+    cases = found["cases"]
+
+    def ratio(case: Row, what: str, kind: str) -> str:
+        plain = case["plain"][("wall", "processor").index(kind)] * found["recipe_steps"]
+        value = plain / case[what][0][kind]
+        return f"{float(f'{value:.2g}'):,.0f}"
+
+    lines: list[list[Any]] = [
+        ["(b) `sgd`: steps per second, relative to (a)", *(f"{case['sgd'] * case['plain'][0]:.0f}" for case in cases)],
+        ["the loss to reach", *(f"{case['reached']:.2g}" for case in cases)],
+        ["(c) `fast`: its loss when it stops there", *(f"{case['with compilation'][0]['loss']:.2g}" for case in cases)],
+    ]
+    for kind, name in (("wall", "time"), ("processor", "processor time")):
+        for what in ("with compilation", "compiled before"):
+            text = f"{name} of all {found['recipe_steps']:,} steps of (a), relative to (c), {what}"
+            lines.append([text, *(ratio(case, what, kind) for case in cases)])
+    for what, text in (
+        ("other seeds, compiled before", "other seeds of (c): seconds of processor time, compiled before"),
+        ("without a loss to reach", "`fast` without a loss to reach, four seeds: its losses"),
+    ):
+        form = (
+            (lambda run: f"{run['processor']:.2g}") if what.startswith("other") else (lambda run: f"{run['loss']:.1e}")
+        )
+        lines.append([text, *(", ".join(form(run) for run in case[what]) for case in cases)])
+    return markdown(["", *(f"{case['program']}, d = {case['dim']}" for case in cases)], lines)
+
+
 def digits() -> str:
     """The same runs with more and fewer digits."""
     found = json.loads((DATA / "digits.json").read_text())
@@ -548,6 +581,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "shared signs": shared_signs,
     "shared in frac_prevs": shared_in_model,
     "fast": fast,
+    "speed": speed,
 }
 
 
