@@ -10,7 +10,6 @@ pyarrow.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import re
 import sys
@@ -112,25 +111,34 @@ def arms_of(study: str, program: str, dim: int) -> list[tuple[str, list[Row]]]:
     ]
 
 
+def settings_of(program: str, dim: int) -> tuple[bool, dict[str, list[Row]]]:
+    """The runs of the arms of `settings`. If they were stopped, the losses of all, the recipe too, are those of the
+    training curve where they were."""
+    points = max(len(row["curve"]) for row in chosen("settings", program=program))
+    arms = dict(arms_of("settings", program, dim))
+    stopped = points < len(arms["the recipe"][0]["curve"])
+    if stopped:
+        arms = {name: [row | {"loss": row["curve"][points - 1]} for row in rows] for name, rows in arms.items()}
+    return stopped, arms
+
+
 def settings(program: str) -> str:
-    """One setting changed at a time. Arms that were stopped are compared at the step where they were."""
-    rows = chosen("settings", program=program)
-    whole, points = chosen("paper", program=program), max(len(row["curve"]) for row in rows)
-    stopped = points < len(whole[0]["curve"])
+    """One setting changed at a time."""
+    rows, whole = chosen("settings", program=program), chosen("paper", program=program)
     limit = STUCK if program == "frac_prevs" else 0.1
     lines = []
     for dim in sorted({row["dim"] for row in rows}):
-        for name, some in arms_of("settings", program, dim):
-            mine = [row | {"loss": row["curve"][points - 1]} for row in some] if stopped else some
+        stopped, arms = settings_of(program, dim)
+        for name, some in arms.items():
             later = stopped and name == "the recipe"  # its other measures are those of the end
             lines.append(
                 [
                     dim,
                     name,
-                    cell(mine, "loss", ".2g"),
-                    per_rerun(mine, "loss", ".1e"),
-                    f"{min(row['loss'] for row in mine):.1e}",
-                    cell(mine, below(limit), ".0%", share),
+                    cell(some, "loss", ".2g"),
+                    per_rerun(some, "loss", ".1e"),
+                    f"{min(row['loss'] for row in some):.1e}",
+                    cell(some, below(limit), ".0%", share),
                     *("–" if later else cell(some, *kind) for kind in (("accuracy", ".1%"), ("effect", ".2f"))),
                 ]
             )
@@ -146,38 +154,6 @@ def settings(program: str) -> str:
     ]
     note = f"{about(rows)} per arm and d; of the recipe, {len({row['seed'] for row in whole})} seeds."
     return markdown(head, lines) + f"\n\n{note}"
-
-
-def arms() -> str:
-    """Gap, start and decay with equal steps, from the runs of `faithful` at the recipe's learning rate."""
-    lines = []
-    for program, gap in itertools.product(("frac_prevs", "sort_unique"), (256.0, 40.0)):
-        for start, decay in itertools.product(("1/√D", "1.0"), (0.1, 0.0)):
-            some = chosen("faithful", program=program, gap=gap, start=start, rate=1e-3, decay=decay)
-            few = cell(some, below(STUCK), ".0%", share) if program == "frac_prevs" else "–"
-            lines.append(
-                [
-                    f"`{program}`",
-                    f"{gap:g}",
-                    start.replace("1.0", "1"),
-                    f"{decay:g}",
-                    cell(some, "loss", ".2g"),
-                    few,
-                    cell(some, "accuracy", ".1%"),
-                    cell(some, "effect", ".2f"),
-                ]
-            )
-    head = [
-        "program",
-        "gap",
-        "start",
-        "decay",
-        "loss",
-        f"runs below {STUCK:g}",
-        "accuracy",
-        "effect of `is_x`, `target_pos`",
-    ]
-    return markdown(head, lines)
 
 
 def faithful(program: str) -> str:
@@ -288,6 +264,7 @@ def cost_by_program() -> str:
                 len(rows[0]["cosines"]),
                 *(cell(at[goal], "accuracy", ".0%") for goal in (1, 2, 4)),
                 *(cell(at[goal], "least", ".2f") for goal in (1, 2, 4)),
+                *(cell(at[goal], "used", ".0%") for goal in (1, 2, 4)),
                 f"{max(right):.2g}" if right else "none",
                 f"{max(like):.2g}" if like else "none",
             ]
@@ -300,6 +277,9 @@ def cost_by_program() -> str:
         "D/2",
         "D/4",
         "least cosine at D",
+        "D/2",
+        "D/4",
+        "variables used at D",
         "D/2",
         "D/4",
         "right up to D/d",
@@ -319,7 +299,7 @@ def cost_by_ratio() -> str:
     """The median program at every ratio, with an interval over programs."""
     lines = []
     for goal in GOALS:
-        some = _at_ratio(goal)
+        some = at_ratio(goal)
         lines.append(
             [
                 f"{goal:g}",
@@ -329,6 +309,7 @@ def cost_by_ratio() -> str:
                 cell(some, "cosine", ".2f"),
                 cell(some, "least", ".2f"),
                 cell(some, lambda row: float(row["least"] >= 0.9), ".0%", share),
+                cell([row for row in some if np.isfinite(row["used"])], "used", ".0%", share),
             ]
         )
     head = [
@@ -339,18 +320,22 @@ def cost_by_ratio() -> str:
         "mean cosine",
         "least cosine",
         "programs with least cosine ≥ 0.9",
+        "variables used",
     ]
-    return markdown(head, lines) + "\n\nMedians over programs of their medians over seeds; intervals over programs."
+    return (
+        markdown(head, lines)
+        + "\n\nMedians (of variables, means) over programs of their medians over seeds; intervals over programs."
+    )
 
 
-def _at_ratio(goal: float) -> list[Row]:
+def at_ratio(goal: float) -> list[Row]:
     """For every program, the medians over seeds at the dim that is nearest to a ratio."""
     found = []
     for program in sorted({row["program"] for row in rows_of("cost")}):
         rows = chosen("cost", program=program)
         dim = max(1, round(rows[0]["width"] / goal))
         mine = [row for row in rows if row["dim"] == dim]
-        names = ("loss", "accuracy", "cosine", "least", "effect")
+        names = ("loss", "accuracy", "cosine", "least", "used")
         found.append({name: float(np.median([row[name] for row in mine])) for name in names} | {"rerun": 0, "seed": 0})
     return found
 
@@ -572,7 +557,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "cost by program": cost_by_program,
     "cost by ratio": cost_by_ratio,
     "target_pos": target_pos_table,
-    "arms": arms,
     "digits": digits,
     "lossless": lossless,
     "kick": kick,
