@@ -176,6 +176,9 @@ def projections() -> Iterator[str]:
 
 def sweeping() -> Iterator[str]:
     """What a sweep delivers."""
+    short = [chosen("cost", program="frac_prevs", dim=dim) for dim in (8, 14)]
+    done = [f"{sum(row['loss'] < STUCK for row in rows)} of {len(rows)}" for rows in short]
+    yield f"with 50,000, {done[0]} runs of frac_prevs at d = 8 and {done[1]} at d = 14 end below 1e-4"
     found = json.loads((DATA / "sweep.json").read_text())
     alone = found["runs"] * found["steps"] / found["training"]
     yield f"a sweep of {found['runs']:,} runs of {found['steps']:,} steps delivers {_millions(found['end_to_end'])}"
