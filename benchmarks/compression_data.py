@@ -32,6 +32,7 @@ SHOWN = {"frac_prevs": 8, "sort_unique": 12}
 """The dims of the best runs whose matrices are kept."""
 STUCK = 1e-4  # a run of frac_prevs that ends above this loss is called stuck
 DRAWS = 1000
+USED = 0.8, 1.25  # a variable with an effect between these is used as the program uses it
 
 Row = dict[str, Any]
 
@@ -52,7 +53,7 @@ def collect(out: Path) -> None:
             about = {name: part[name] for name in OF_PART}
             more = _looked_at(path.with_suffix(".npz"), part)
             rows += [
-                _flat(about, run, keep_curve=study == "paper") | one
+                _flat(about, run, keep_curve=study in ("paper", "settings")) | one
                 for run, one in zip(part["runs"], more, strict=True)
             ]
         if rows:
@@ -65,7 +66,7 @@ def collect(out: Path) -> None:
     if all((out / f"paper-{program}.npz").exists() for program in SHOWN):
         best = {program: _best(out / f"paper-{program}.npz", dim) for program, dim in SHOWN.items()}
         (DATA / "shown.json").write_text(json.dumps(best) + "\n")
-    for name in ("sweep", "digits", "lossless", "kick"):
+    for name in ("sweep", "speed", "digits", "lossless", "kick"):
         if (out / f"{name}.json").exists():
             (DATA / f"{name}.json").write_text((out / f"{name}.json").read_text())
     fast = [json.loads(path.read_text()) for path in sorted((out / "fast").glob("fast-*.json"))]
@@ -188,10 +189,12 @@ def _more(row: Row) -> Row:
     output = next(reversed(slopes), None)  # the output is the last variable that is written
     effect = slopes[variable] / slopes[output] if variable in slopes and output is not None else float("nan")
     least = min(row["cosines"], default=float("nan"))
+    used = [USED[0] <= slope / slopes[output] <= USED[1] for name, slope in slopes.items() if name != output]
     return row | {
         "loss": row["output_loss"] + row["layer_loss"],
         "effect": effect,
         "least": least,
+        "used": float(np.mean(used)) if used else float("nan"),
         "ratio": row["width"] / row["dim"],
     }
 

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 sys.path.append(str(Path(__file__).resolve().parent))
 
 from compression_data import DATA, GOLDEN, MIDDLE, PLACE, Row, chosen, interval, rows_of
-from compression_tables import arms_of
+from compression_tables import arms_of, settings_of
 
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
@@ -127,7 +127,7 @@ def optimiser() -> Figure:
                 axes.plot([place - 0.3, place + 0.3], [np.median([row["least"] for row in some])] * 2, color="black")
             there = chosen("faithful", program=program, gap=gap)
             axes.set_title(f"{program}, gap {gap:g}" + ("" if there else ": not run"), fontsize=9)
-            axes.set_ylim(-0.4, 1.05)
+            axes.set_ylim(-0.65, 1.05)
             labels = [f"{start.replace('1.0', '1')}, {rate:g}, {decay:g}" for start, rate, decay in arms]
             axes.set_xticks(range(len(arms)), labels, rotation=90, fontsize=7)
         line[0].set_ylabel("least cosine", fontsize=8)
@@ -177,12 +177,16 @@ def shared() -> Figure:
 
 
 def cost() -> Figure:
-    """Loss, accuracy and cosines of 20 programs against D/d."""
-    figure, panels = _figure(11, 3.4, 1, 3)
+    """Loss, accuracy, cosines and causal effects of 20 programs against D/d."""
+    figure, panels = _figure(13, 3.4, 1, 4)
     programs = sorted({row["program"] for row in rows_of("cost")})
-    for axes, (value, title) in zip(
-        panels[0], {"loss": "loss", "accuracy": "accuracy", "least": "least cosine of sub-layers"}.items(), strict=True
-    ):
+    titles = {
+        "loss": "loss",
+        "accuracy": "accuracy",
+        "least": "least cosine of sub-layers",
+        "used": "variables used",
+    }
+    for axes, (value, title) in zip(panels[0], titles.items(), strict=True):
         for number, program in enumerate(programs):
             rows = chosen("cost", program=program)
             ratios = sorted({row["ratio"] for row in rows})
@@ -209,7 +213,7 @@ def panels(groups: dict[str, list[tuple[str, list[Row]]]], title: str) -> Figure
                 axes.plot([np.median(found)] * 2, [-place - 0.35, -place + 0.35], color="black", linewidth=1.2)
             shown = [name if axes is line[0] else "" for name, _ in arms]
             axes.set_yticks([-place for place in range(len(arms))], shown, fontsize=7)
-            axes.tick_params(axis="x", labelsize=7)
+            axes.tick_params(axis="x", which="both", labelsize=7)
             axes.set_xscale("log" if value == "loss" else "linear")
             axes.set_title(f"{group}: {head}" if axes is line[0] else head, fontsize=8)
             if value == "effect":
@@ -218,15 +222,27 @@ def panels(groups: dict[str, list[tuple[str, list[Row]]]], title: str) -> Figure
     return figure
 
 
+def _settings(program: str, dim: int) -> list[tuple[str, list[Row]]]:
+    """The arms of `settings`. If they were stopped, the recipe is shown with its loss there, and nothing of its end."""
+    stopped, arms = settings_of(program, dim)
+    if stopped:
+        later = dict.fromkeys(("accuracy", "cosine", "effect"), float("nan"))
+        arms["the recipe"] = [row | later for row in arms["the recipe"]]
+    return list(arms.items())
+
+
 def by_arms(study: str) -> Figure:
     """The runs of a study whose arms the pages compare, at each d of both programs."""
     groups = {}
     for program in ("frac_prevs", "sort_unique"):
         for dim in sorted({row["dim"] for row in chosen(study, program=program)}):
-            groups[f"{program}, d = {dim}"] = arms_of(study, program, dim)
+            groups[f"{program}, d = {dim}"] = (
+                _settings(program, dim) if study == "settings" else arms_of(study, program, dim)
+            )
     titles = {
         "variants": "Other weights of the loss: output, sub-layers (the loss shown is without weights)",
         "sharing": "Other projections, and trained weights",
+        "settings": "Gap, start and weight decay (frac_prevs at step 138,000, sort_unique at the end)",
     }
     return panels(groups, f"{titles[study]} (dots: runs; lines: medians)")
 
@@ -240,7 +256,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "optimiser": optimiser,
     "shared-information": shared,
     "cost": cost,
-    **{name: partial(by_arms, name) for name in ("variants", "sharing")},
+    **{name: partial(by_arms, name) for name in ("variants", "sharing", "settings")},
 }
 
 

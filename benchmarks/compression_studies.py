@@ -232,10 +232,11 @@ class Training:
 
         return jax.lax.map(one, flat, batch_size=TOGETHER)
 
-    def arrays(self, saved: Path | None = None, every: float = 0.0) -> dict[str, Any]:
+    def arrays(self, saved: Path | None = None, every: float = 0.0, as_saved: bool = False) -> dict[str, Any]:
         """Train; the matrices, curve [point, run], and losses at half time and at the end.
 
-        With `every`, the state is saved as often as that (seconds), and a saved one is gone on from.
+        With `every`, the state is saved as often as that (seconds), and a saved one is gone on from. `as_saved`: it is
+        the end, and `done` has the number of its steps.
         """
         params, steps = self.starts(), self.part.steps
         state, size = self.moments.init(params), max(1, -(-steps // POINTS))
@@ -244,7 +245,8 @@ class Training:
         if saved is not None and saved.exists():
             (params, state), curve, half = _read_state(saved, (params, state))
         last = time.perf_counter()
-        for start in range(len(curve) * size, steps, size):
+        self.done = min(len(curve) * size, steps) if as_saved else steps
+        for start in range(len(curve) * size, self.done, size):
             params, state, loss = self.advance(params, state, start, min(size, steps - start))
             curve.append(loss)
             if half is None and 2 * (start + size) >= steps:
@@ -255,6 +257,7 @@ class Training:
                     last = time.perf_counter()
                     _save_state(saved, (params, state), curve, half)
                     print(f"{saved.stem}: {start + size:,} of {steps:,} steps", flush=True)
+        end = np.asarray(self.evaluate(params))
         flat = jax.tree.map(lambda array: np.asarray(array).reshape(-1, *array.shape[2:]), params)
         parts = {
             f"{place} {name}": array
@@ -264,8 +267,8 @@ class Training:
         return {
             "W": flat["W"],
             "curve": np.array([np.asarray(loss).reshape(-1) for loss in curve]),
-            "half": half,
-            "end": np.asarray(self.evaluate(params)),
+            "half": end if half is None else half,  # saved before half time
+            "end": end,
             **parts,
         }
 
@@ -381,6 +384,7 @@ def parts_of(given: argparse.Namespace) -> Iterator[Part]:
                 run
                 for run in part.runs
                 if (not given.rates or run.rate in given.rates)
+                and (not given.starts or str(run.start) in given.starts)
                 and (part.study != "paper" or not given.dims or run.dim in given.dims)
             )
             if runs and (not given.gaps or part.gap in given.gaps):
@@ -402,14 +406,15 @@ def train(given: argparse.Namespace) -> None:
         saved = given.out / f"{'+'.join(part.name for part in parts)}.saved"
         try:
             training = Training(parts, given.seed)
-            found = training.arrays(saved, given.save)
+            found = training.arrays(saved, given.save, given.as_saved)
         except Exception as error:  # the other parts can still be made
             print(f"{saved.stem} FAILED: {type(error).__name__}: {error}", flush=True)
             continue
         seconds = time.perf_counter() - begin
         for part in parts:
             mine = [number for number, owner in enumerate(training.owners) if owner is part]
-            about = asdict(replace(part, runs=())) | {
+            about = asdict(replace(part, runs=(), steps=training.done)) | {
+                "schedule": part.steps,
                 "seed": given.seed,
                 "device": str(jax.devices()[0]),
                 "seconds": round(seconds, 1),
@@ -420,7 +425,7 @@ def train(given: argparse.Namespace) -> None:
         claim.unlink()
         saved.unlink(missing_ok=True)
         runs = len(training.runs)
-        rate = runs * parts[0].steps / seconds
+        rate = runs * training.done / seconds
         print(f"{saved.stem}: {runs} runs, {seconds:.0f} s, {rate:,.0f} run-steps/s", flush=True)
 
 
@@ -593,6 +598,8 @@ def main() -> None:
     of_train = commands.add_parser("train")
     of_train.add_argument("study", nargs="+", choices=STUDY)
     of_train.add_argument("--gaps", nargs="*", type=float, default=[], help="only parts with these gaps")
+    of_train.add_argument("--starts", nargs="*", default=[], help="only runs with these starts: faithful, None, 1.0")
+    of_train.add_argument("--as-saved", action="store_true", help="end trainings where they were saved")
     of_train.add_argument("--together", action="store_true", help="parts of one program train in one compiled program")
     of_train.add_argument("--save", type=float, default=0.0, metavar="N", help="save the state every N seconds")
     for name in ("train", "measure", "fast", "lossless", "kick"):

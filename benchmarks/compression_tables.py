@@ -10,7 +10,6 @@ pyarrow.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import re
 import sys
@@ -95,10 +94,12 @@ RECIPE: Row = {"start": "1/√D", "decay": 0.1, "gap": 256.0}
 
 
 def arms_of(study: str, program: str, dim: int) -> list[tuple[str, list[Row]]]:
-    """The runs of each arm of `settings`, `variants` or `sharing`; `sharing` is compared with one W of `variants`."""
+    """The runs of each arm of `settings`, `variants` or `sharing`. The recipe of `settings` is in `paper`; `sharing` is
+    compared with one W of `variants`."""
     of = partial(chosen, study, program=program, dim=dim)
     if study == "settings":
-        return [(name, of(**(RECIPE | change))) for name, change in ARMS]
+        recipe = chosen("paper", program=program, dim=dim)
+        return [(name, of(**(RECIPE | change)) if change else recipe) for name, change in ARMS]
     if study == "variants":
         pairs = sorted({(row["output_weight"], row["layer_weight"]) for row in rows_of(study)}, reverse=True)
         return [(f"{out:g}, {layer:g}", of(output_weight=out, layer_weight=layer)) for out, layer in pairs]
@@ -110,71 +111,49 @@ def arms_of(study: str, program: str, dim: int) -> list[tuple[str, list[Row]]]:
     ]
 
 
+def settings_of(program: str, dim: int) -> tuple[bool, dict[str, list[Row]]]:
+    """The runs of the arms of `settings`. If they were stopped, the losses of all, the recipe too, are those of the
+    training curve where they were."""
+    points = max(len(row["curve"]) for row in chosen("settings", program=program))
+    arms = dict(arms_of("settings", program, dim))
+    stopped = points < len(arms["the recipe"][0]["curve"])
+    if stopped:
+        arms = {name: [row | {"loss": row["curve"][points - 1]} for row in rows] for name, rows in arms.items()}
+    return stopped, arms
+
+
 def settings(program: str) -> str:
     """One setting changed at a time."""
-    lines = []
-    rows = chosen("settings", program=program)
-    for dim in sorted({row["dim"] for row in rows}):
-        for name, some in arms_of("settings", program, dim):
-            if some:
-                lines.append(
-                    [
-                        dim,
-                        name,
-                        cell(some, "loss", ".2g"),
-                        per_rerun(some, "loss", ".1e"),
-                        cell(some, below(STUCK if program == "frac_prevs" else 0.1), ".0%", share),
-                        cell(some, "accuracy", ".1%"),
-                        cell(some, "cosine", ".3f"),
-                        cell(some, "effect", ".2f"),
-                        f"{np.median([row['half_loss'] for row in some]):.2g}",
-                    ]
-                )
+    rows, whole = chosen("settings", program=program), chosen("paper", program=program)
     limit = STUCK if program == "frac_prevs" else 0.1
-    head = [
-        "d",
-        "arm",
-        "loss",
-        "of each rerun",
-        f"runs below {limit:g}",
-        "accuracy",
-        "cosine",
-        f"effect of `{MIDDLE[program]}`",
-        "loss at half time",
-    ]
-    return markdown(head, lines) + f"\n\n{about(rows)} per arm and d."
-
-
-def arms() -> str:
-    """Gap, start and decay with equal steps, from the runs of `faithful` at the recipe's learning rate."""
     lines = []
-    for program, gap in itertools.product(("frac_prevs", "sort_unique"), (256.0, 40.0)):
-        for start, decay in itertools.product(("1/√D", "1.0"), (0.1, 0.0)):
-            some = chosen("faithful", program=program, gap=gap, start=start, rate=1e-3, decay=decay)
-            few = cell(some, below(STUCK), ".0%", share) if program == "frac_prevs" else "–"
+    for dim in sorted({row["dim"] for row in rows}):
+        stopped, arms = settings_of(program, dim)
+        for name, some in arms.items():
+            later = stopped and name == "the recipe"  # its other measures are those of the end
             lines.append(
                 [
-                    f"`{program}`",
-                    f"{gap:g}",
-                    start.replace("1.0", "1"),
-                    f"{decay:g}",
+                    dim,
+                    name,
                     cell(some, "loss", ".2g"),
-                    few,
-                    cell(some, "accuracy", ".1%"),
-                    cell(some, "effect", ".2f"),
+                    per_rerun(some, "loss", ".1e"),
+                    f"{min(row['loss'] for row in some):.1e}",
+                    cell(some, below(limit), ".0%", share),
+                    *("–" if later else cell(some, *kind) for kind in (("accuracy", ".1%"), ("effect", ".2f"))),
                 ]
             )
     head = [
-        "program",
-        "gap",
-        "start",
-        "decay",
-        "loss",
-        f"runs below {STUCK:g}",
+        "d",
+        "arm",
+        f"loss at step {rows[0]['steps']:,}" if stopped else "loss",
+        "of each rerun",
+        "best",
+        f"runs below {limit:g}",
         "accuracy",
-        "effect of `is_x`, `target_pos`",
+        f"effect of `{MIDDLE[program]}`",
     ]
-    return markdown(head, lines)
+    note = f"{about(rows)} per arm and d; of the recipe, {len({row['seed'] for row in whole})} seeds."
+    return markdown(head, lines) + f"\n\n{note}"
 
 
 def faithful(program: str) -> str:
@@ -285,6 +264,7 @@ def cost_by_program() -> str:
                 len(rows[0]["cosines"]),
                 *(cell(at[goal], "accuracy", ".0%") for goal in (1, 2, 4)),
                 *(cell(at[goal], "least", ".2f") for goal in (1, 2, 4)),
+                *(cell(at[goal], "used", ".0%") for goal in (1, 2, 4)),
                 f"{max(right):.2g}" if right else "none",
                 f"{max(like):.2g}" if like else "none",
             ]
@@ -297,6 +277,9 @@ def cost_by_program() -> str:
         "D/2",
         "D/4",
         "least cosine at D",
+        "D/2",
+        "D/4",
+        "variables used at D",
         "D/2",
         "D/4",
         "right up to D/d",
@@ -316,7 +299,7 @@ def cost_by_ratio() -> str:
     """The median program at every ratio, with an interval over programs."""
     lines = []
     for goal in GOALS:
-        some = _at_ratio(goal)
+        some = at_ratio(goal)
         lines.append(
             [
                 f"{goal:g}",
@@ -326,6 +309,7 @@ def cost_by_ratio() -> str:
                 cell(some, "cosine", ".2f"),
                 cell(some, "least", ".2f"),
                 cell(some, lambda row: float(row["least"] >= 0.9), ".0%", share),
+                cell([row for row in some if np.isfinite(row["used"])], "used", ".0%", share),
             ]
         )
     head = [
@@ -336,18 +320,22 @@ def cost_by_ratio() -> str:
         "mean cosine",
         "least cosine",
         "programs with least cosine ≥ 0.9",
+        "variables used",
     ]
-    return markdown(head, lines) + "\n\nMedians over programs of their medians over seeds; intervals over programs."
+    return (
+        markdown(head, lines)
+        + "\n\nMedians (of variables, means) over programs of their medians over seeds; intervals over programs."
+    )
 
 
-def _at_ratio(goal: float) -> list[Row]:
+def at_ratio(goal: float) -> list[Row]:
     """For every program, the medians over seeds at the dim that is nearest to a ratio."""
     found = []
     for program in sorted({row["program"] for row in rows_of("cost")}):
         rows = chosen("cost", program=program)
         dim = max(1, round(rows[0]["width"] / goal))
         mine = [row for row in rows if row["dim"] == dim]
-        names = ("loss", "accuracy", "cosine", "least", "effect")
+        names = ("loss", "accuracy", "cosine", "least", "used")
         found.append({name: float(np.median([row[name] for row in mine])) for name in names} | {"rerun": 0, "seed": 0})
     return found
 
@@ -460,6 +448,36 @@ def fast() -> str:
     return markdown(["d", "seeds", "`fast`: loss", "best", "recipe: loss", "best of 96", "seconds of `fast`"], lines)
 
 
+def speed() -> str:
+    """Times on a CPU: the recipe as a plain loop, `sgd`, and `fast`."""
+    found = json.loads((DATA / "speed.json").read_text())
+    cases = found["cases"]
+
+    def ratio(case: Row, what: str, kind: str) -> str:
+        plain = case["plain"][("wall", "processor").index(kind)] * found["recipe_steps"]
+        value = plain / case[what][0][kind]
+        return f"{float(f'{value:.2g}'):,.0f}"
+
+    lines: list[list[Any]] = [
+        ["(b) `sgd`: steps per second, relative to (a)", *(f"{case['sgd'] * case['plain'][0]:.0f}" for case in cases)],
+        ["the loss to reach", *(f"{case['reached']:.2g}" for case in cases)],
+        ["(c) `fast`: its loss when it stops there", *(f"{case['with compilation'][0]['loss']:.2g}" for case in cases)],
+    ]
+    for kind, name in (("wall", "time"), ("processor", "processor time")):
+        for what in ("with compilation", "compiled before"):
+            text = f"{name} of all {found['recipe_steps']:,} steps of (a), relative to (c), {what}"
+            lines.append([text, *(ratio(case, what, kind) for case in cases)])
+    for what, text in (
+        ("other seeds, compiled before", "other seeds of (c): seconds of processor time, compiled before"),
+        ("without a loss to reach", "`fast` without a loss to reach, four seeds: its losses"),
+    ):
+        form = (
+            (lambda run: f"{run['processor']:.2g}") if what.startswith("other") else (lambda run: f"{run['loss']:.1e}")
+        )
+        lines.append([text, *(", ".join(form(run) for run in case[what]) for case in cases)])
+    return markdown(["", *(f"{case['program']}, d = {case['dim']}" for case in cases)], lines)
+
+
 def digits() -> str:
     """The same runs with more and fewer digits."""
     found = json.loads((DATA / "digits.json").read_text())
@@ -539,7 +557,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "cost by program": cost_by_program,
     "cost by ratio": cost_by_ratio,
     "target_pos": target_pos_table,
-    "arms": arms,
     "digits": digits,
     "lossless": lossless,
     "kick": kick,
@@ -548,6 +565,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "shared signs": shared_signs,
     "shared in frac_prevs": shared_in_model,
     "fast": fast,
+    "speed": speed,
 }
 
 

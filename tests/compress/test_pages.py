@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 tables = runpy.run_path(str(ROOT / "benchmarks" / "compression_tables.py"))
 data = runpy.run_path(str(ROOT / "benchmarks" / "compression_data.py"))
+sentences = runpy.run_path(str(ROOT / "benchmarks" / "compression_sentences.py"))
 
 
 @pytest.mark.parametrize("page", tables["PAGES"], ids=lambda page: page.stem)
@@ -27,9 +28,15 @@ def test_tables_are_those_of_the_data(page: Path) -> None:
     assert tables["filled"](text) == text
 
 
+@pytest.mark.parametrize("page", sentences["PHRASES"], ids=lambda page: page.stem)
+def test_numbers_in_the_text_are_those_of_the_data(page: Path) -> None:
+    """Every phrase whose numbers are computed is on its page."""
+    assert sentences["lacking"](page) == []
+
+
 def test_each_run_is_there_once() -> None:
     """The paper's study has every dim, seed and rerun once."""
-    for program, dims in (("frac_prevs", range(2, 15)), ("sort_unique", range(4, 21, 2))):
+    for program, dims in (("frac_prevs", range(2, 15)), ("sort_unique", (4, 5, 6, 7, *range(8, 21, 2)))):
         found = [(row["dim"], row["seed"], row["rerun"]) for row in data["chosen"]("paper", program=program)]
         assert sorted(found) == sorted((dim, seed, rerun) for dim in dims for seed in range(32) for rerun in range(3))
 
