@@ -44,9 +44,11 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others, sof
     point above (at the far ends of what `read` may hold there, if that is a range). The function then has a slope
     everywhere near a point with a step beside it, and `noise` leaves this out. For a short format see `cell_staircase`.
     """
-    few = table.size <= FEW and table.dtype == points.dtype == np.float64
     bounds = read.noise.error, read.noise.grid, read.low, read.high, read.reach, soft
-    ramps = _known_ramps(points.tobytes(), table.tobytes(), table.shape, bounds) if few else _ramps(points, table, bounds)
+    if table.size <= FEW and table.dtype == points.dtype == np.float64:
+        ramps = _known_ramps(points.tobytes(), table.tobytes(), table.shape, bounds)
+    else:
+        ramps = _ramps(points, table, bounds)
     parts = []
     if len(ramps.bias):
         hidden = gated(read, read.number.then(ramps.scale[None, :]), ramps.ceiling, ramps.bias)
