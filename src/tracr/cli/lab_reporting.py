@@ -66,7 +66,8 @@ def report_scores(
     if output is not None:
         page = made.save(output)
         rows, cases = sum(len(one.table.rows) for one in runs), {case for one in runs for case in one.table.cases}
-        typer.echo(f"{page}: {rows:,} rows of {len(cases)} cases, {len(made.html) / 1e6:.1f} MB")
+        many = f"{len(cases)} case{'' if len(cases) == 1 else 's'}"
+        typer.echo(f"{page}: {rows:,} rows of {many}, {len(made.html) / 1e6:.1f} MB")
     elif as_json:
         print_json(_cells(made))
     else:

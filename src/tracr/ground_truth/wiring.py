@@ -87,6 +87,7 @@ class _Wiring:
         variables = list(model.layout.slots)
         named = [_special_label(model, variable) or variable.label for variable in variables]
         self.names = dict(zip(variables, unique_labels(named), strict=True))
+        self.carried: dict[tuple[Slots, int], dict[Variable, Slots]] = {}
         self.turns: list[list[Direction]] = [[] for _ in range(model.layout.width)]
         for direction in model.layout.directions:
             self.turns[direction.slot].append(direction)
@@ -208,10 +209,13 @@ class _Wiring:
         return node.source, node.origin
 
     def _by_variable(self, slots: Slots, time: int) -> dict[Variable, Slots]:
-        found: dict[Variable, list[int]] = {}
-        for slot in slots:
-            found.setdefault(self.held(slot, time).variable, []).append(slot)
-        return {variable: tuple(held) for variable, held in found.items()}
+        """The slots of each variable, after a sub-layer; kept, because a node needs them twice."""
+        if (slots, time) not in self.carried:
+            found: dict[Variable, list[int]] = {}
+            for slot in slots:
+                found.setdefault(self.held(slot, time).variable, []).append(slot)
+            self.carried[slots, time] = {variable: tuple(held) for variable, held in found.items()}
+        return self.carried[slots, time]
 
     def _list(self, slots: Slots, time: int) -> str:
         return ", ".join(self.names[variable] for variable in self._by_variable(slots, time)) or "nothing"
@@ -369,9 +373,9 @@ def full_stop(text: str) -> str:
 
 def written_slots(matrix: Array) -> Slots:
     """The dimensions that a matrix [..., d_model] writes."""
-    return tuple(np.flatnonzero(matrix.any(axis=0)).tolist())
+    return tuple(matrix.any(axis=0).nonzero()[0].tolist())
 
 
 def read_slots(matrix: Array) -> Slots:
     """The dimensions that a matrix [d_model, ...] reads."""
-    return tuple(np.flatnonzero(matrix.any(axis=1)).tolist())
+    return tuple(matrix.any(axis=1).nonzero()[0].tolist())
