@@ -268,7 +268,8 @@ def candidate(one: Any, part: Any, true: Any) -> dict[str, Any]:
     """A row of a ranking, and how its output and the true one tell each other."""
     tested = CodedValues(true.classes[-len(one.computed.classes) :, : one.computed.classes.shape[1]], true.codes)
     numbers = {
-        name: round(getattr(one, name), 5) for name in ("accuracy", "faithful", "swapped", "told", "divergence", "bits")
+        name: round(getattr(one, name), 5)
+        for name in ("accuracy", "agreement", "faithful", "swapped", "told", "divergence", "bits")
     }
     return {
         "part": one.part.title,
@@ -276,7 +277,6 @@ def candidate(one: Any, part: Any, true: Any) -> dict[str, Any]:
         "recovered": None if one.recovered is None else round(one.recovered.value, 4),
         "behind": [round(value, 5) for value in one.behind.to_dict().values()],
         **numbers,
-        "swapped_low": round(one.swapped_behind.low, 5),
         "least_read": round(min(one.reads.values(), default=1.0), 4),
         "same": one.output.key == true.key,
         "same_at_positions": one.output.key_at_positions == true.key_at_positions,

@@ -15,23 +15,23 @@ pytest.importorskip("torch")
 import torch
 
 from tracr import graft
-from tracr.graft.controls import exchanged_inputs
+from tracr.graft.data import exchanged_inputs
 from tracr.graft.observed import coded, observe
-from tracr.graft.ranking import ExplainedBy, _ordered, _worth_refining, told_of_writing
+from tracr.graft.ranking import Agreement, ExplainedBy, _ordered, _worth_refining, told_of_writing
 from tracr.graft.recovery import ShareInterval
 from tracr.graft.replacing import workbench
 
 TWINS = "docs/natural/twins"
 
 
-def row(name: str, *, behind: float = 0.0, faithful: float = 1.0, swapped_low: float = 0.0, bits: float = 1.0) -> Any:
+def row(name: str, *, behind: float = 0.0, faithful: float = 1.0, bits: float = 1.0) -> Any:
     """A row of a ranking with these numbers."""
     numbers = {
         "behind": ShareInterval(behind, behind, behind),
         "accuracy": 1 - behind,
+        "agreement": 1 - behind,
         "faithful": faithful,
-        "swapped": 1 - swapped_low,
-        "swapped_behind": ShareInterval(swapped_low, swapped_low, swapped_low),
+        "swapped": 1 - 2 * behind,
         "bits": bits,
         "told": 0.5,
     }
@@ -40,24 +40,24 @@ def row(name: str, *, behind: float = 0.0, faithful: float = 1.0, swapped_low: f
 
 
 def test_the_order() -> None:
-    """Right, faithful, right if interchanged, then simple: each before the next."""
+    """Of the parts that agree and are faithful the simplest is first; then the others, by their agreement."""
     rows = [
         row("wrong", behind=0.2, bits=0.1),
         row("unreadable", faithful=0.9, bits=0.2),
-        row("knows the answer", swapped_low=0.1, bits=0.3),
+        row("knows the answer", behind=0.1, bits=0.3),
         row("says more", bits=4.0),
         row("true", bits=2.0, faithful=0.99),
     ]
-    assert [str(one.part) for one in _ordered(rows)] == ["true", "says more", "knows the answer", "unreadable", "wrong"]
+    assert [str(one.part) for one in _ordered(rows)] == ["true", "says more", "unreadable", "knows the answer", "wrong"]
 
 
 def test_a_few_tokens_do_not_decide() -> None:
     """A part behind by less than two points is tied if the interval of the difference has 0, and only then."""
     import dataclasses
 
-    best = row("right by chance", swapped_low=0.1)
+    best = row("right by chance", bits=2.0)
     for value, low, first in ((0.007, 0.0, "true"), (0.007, 0.001, best.part), (0.03, 0.0, best.part)):
-        true = dataclasses.replace(row("true", behind=value, bits=2.0), behind=ShareInterval(value, low, 2 * value))
+        true = dataclasses.replace(row("true", behind=value, bits=1.0), behind=ShareInterval(value, low, 2 * value))
         assert _ordered([best, true])[0].part == first
 
 
@@ -109,9 +109,50 @@ def test_measures_of_the_true_part() -> None:
     parts = graft.parts_of(model, "own")
     best = graft.explain(model.to_torch(), "blocks.0.mlp", parts, graft.inputs_of(model)).best
     assert best.part.title == "own blocks.0.mlp"
-    assert best.faithful == best.swapped == best.accuracy == 1.0
+    assert best.faithful == best.swapped == best.accuracy == best.agreement == 1.0
     assert best.told == pytest.approx(1.0)
     assert best.divergence == pytest.approx(0.0, abs=1e-6)
+
+
+def test_agreement_asks_what_the_host_answers_with_its_own_component() -> None:
+    """The component's own output agrees everywhere, also interchanged; its output on another input does not.
+
+    With right answers as the aim, there are no interchanges, and agreement is accuracy.
+    """
+    twin: Any = tracr.load(f"{TWINS}/hist")
+    host, inputs = twin.to_torch(), graft.inputs_of(twin.teacher, 300)
+    for aim in ("host", "answers"):
+        bench = workbench(host, "blocks.0.mlp", inputs, share=0.5, seed=0, aim=aim, interchanged=True)
+        assert bench.interchanged == (aim == "host")
+        data, written = bench.test, bench.test_record.written
+        asked = Agreement.of(bench, data, bench.test_record.logits, written, 2)
+        both, swapped = asked.with_written(written)
+        np.testing.assert_array_equal(both, data.scored)
+        np.testing.assert_array_equal(swapped, data.scored)
+        assert len(asked.sources) == (2 if aim == "host" else 0)
+        other = written[exchanged_inputs(data, np.random.default_rng(5))]
+        both, swapped = asked.with_written(other)
+        right = data.score(bench.logits(data, other))[0]
+        if aim == "answers":
+            np.testing.assert_array_equal(both, right)
+            continue
+        own = data.same(bench.test_record.logits, bench.logits(data, other))
+        np.testing.assert_allclose(both, (own + swapped) / 2)
+        assert 0.1 < both.sum() / data.scored.sum() < 0.9
+
+
+def test_a_part_that_knows_the_answer_is_behind_the_step_that_it_replaces() -> None:
+    """The count at tokens "a", 0 at others: a part that says this is right in the place of the count, and simpler."""
+    count = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("count")
+    answer = rasp.SequenceMap(lambda number, token: number * (token == "a"), count, rasp.tokens).named("answer")
+    model = tracr.compile(answer, "ab", 5, level=0)
+    parts = [graft.Part(model, "blocks.0.mlp"), graft.Part(model, "blocks.1.mlp")]
+    first, second = graft.explain(model.to_torch(), "blocks.0.mlp", parts, graft.inputs_of(model)).rows
+    assert (first.part, second.part) == tuple(parts)
+    assert first.accuracy == second.accuracy == first.agreement == 1.0
+    assert second.bits < first.bits
+    assert second.swapped < 0.9
+    assert second.behind.low > 0.02
 
 
 def test_what_is_told_of_writing_is_a_share_on_inputs_that_were_not_fitted() -> None:
