@@ -56,7 +56,7 @@ def test_a_few_tokens_do_not_decide() -> None:
     import dataclasses
 
     best = row("right by chance", bits=2.0)
-    for value, low, first in ((0.007, 0.0, "true"), (0.007, 0.001, best.part), (0.03, 0.0, best.part)):
+    for value, low, first in ((0.015, 0.0, "true"), (0.015, 0.001, best.part), (0.03, 0.0, best.part)):
         true = dataclasses.replace(row("true", behind=value, bits=1.0), behind=ShareInterval(value, low, 2 * value))
         assert _ordered([best, true])[0].part == first
 
