@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--refine", type=int, default=100)
     parser.add_argument("--inputs", type=int, default=1500)
     parser.add_argument("--rank-only", action="store_true", help="no controls: less than half the time")
+    parser.add_argument("--shuffle", action="store_true", help="in random order: a stopped run is a random sample")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--until", type=float, default=float("inf"), help="when to stop, in seconds since 1970")
     parser.add_argument("--compare", action="store_true", help="add comparisons in the teachers' programs")
@@ -88,6 +89,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
     done = {(row["twin"], row["at"]) for row in rows}
     wanted = [one for folder in given.folders for one in components(folder, given) if (one[0].name, one[1]) not in done]
+    if given.shuffle:
+        wanted = [wanted[number] for number in np.random.default_rng(0).permutation(len(wanted))]
     for row in examined(wanted, given):
         rows.append(row)
         print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
@@ -173,7 +176,8 @@ def examined(wanted: list[tuple[Path, str]], given: argparse.Namespace) -> Itera
         return
     count = Counter(place for place, _ in wanted)
     pool = ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn"), initializer=alone)
-    jobs = [pool.submit(row_of, *one, given) for one in sorted(wanted, key=lambda one: -count[one[0]])]
+    order = wanted if given.shuffle else sorted(wanted, key=lambda one: -count[one[0]])
+    jobs = [pool.submit(row_of, *one, given) for one in order]
     try:
         for job in as_completed(jobs, None if given.until == float("inf") else max(0.0, given.until - time.time())):
             try:

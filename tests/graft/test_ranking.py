@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tracr.graft.data import exchanged_inputs
 from tracr.graft.observed import coded, observe
 from tracr.graft.ranking import Agreement, ExplainedBy, _ordered, _worth_refining, told_of_writing
 from tracr.graft.recovery import ShareInterval
+from tracr.graft.refining import refine_maps
 from tracr.graft.replacing import workbench
 
 TWINS = "docs/natural/twins"
@@ -53,8 +55,6 @@ def test_the_order() -> None:
 
 def test_a_few_tokens_do_not_decide() -> None:
     """A part behind by less than two points is tied if the interval of the difference has 0, and only then."""
-    import dataclasses
-
     best = row("right by chance", bits=2.0)
     for value, low, first in ((0.015, 0.0, "true"), (0.015, 0.001, best.part), (0.03, 0.0, best.part)):
         true = dataclasses.replace(row("true", behind=value, bits=1.0), behind=ShareInterval(value, low, 2 * value))
@@ -63,8 +63,6 @@ def test_a_few_tokens_do_not_decide() -> None:
 
 def test_two_parts_of_equal_entropy_are_told_apart_by_what_the_component_writes() -> None:
     """Among them the one whose output tells more of it is first; a permutation of the rows changes nothing."""
-    import dataclasses
-
     rows = [dataclasses.replace(row(str(told)), told=told) for told in (0.3, 0.9, 0.6)]
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
         assert [str(one.part) for one in _ordered([rows[number] for number in order])] == ["0.9", "0.6", "0.3"]
@@ -72,8 +70,6 @@ def test_two_parts_of_equal_entropy_are_told_apart_by_what_the_component_writes(
 
 def test_simpler_parts_are_refined_if_another_is_enough() -> None:
     """A part with more values may recover all in closed form; simpler ones that recover half are then refined."""
-    import dataclasses
-
     shares = {"few": (1.0, 0.4), "true": (1.5, 0.9), "other": (1.2, 0.6), "more": (3.0, 1.0), "most": (4.0, 0.7)}
     rows = [
         dataclasses.replace(row(name, behind=1 - share, bits=bits), recovered=ShareInterval(share, share, share))
@@ -153,6 +149,45 @@ def test_a_part_that_knows_the_answer_is_behind_the_step_that_it_replaces() -> N
     assert second.bits < first.bits
     assert second.swapped < 0.9
     assert second.behind.low > 0.02
+
+
+def test_interchanges_teach_vectors_that_inputs_as_they_are_do_not_need() -> None:
+    """Only tokens "a" are scored: what is written for the others is learned from interchanges alone."""
+    twin: Any = tracr.load(f"{TWINS}/hist")
+    options = twin.teacher.options
+    count = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("count")
+    pair = rasp.SequenceMap(lambda number, token: f"{token}{number}", count, rasp.tokens).named("pair")
+    part = graft.Part(tracr.compile(pair, options.vocab, options.max_seq_len, level=0), "blocks.1.mlp")
+    every = graft.data_of_program(twin.teacher, graft.inputs_of(twin.teacher))
+    tokens = np.array([[*one, *[""] * (every.longest - len(one))] for one in every.inputs])
+    answers = tuple(dataclasses.replace(one, scored=one.scored & (tokens == "a")) for one in every.answers)
+    data, found = dataclasses.replace(every, answers=answers), {}
+    for interchanged in (False, True):
+        bench = workbench(twin.to_torch(), "blocks.0.mlp", data, share=0.6, seed=0, interchanged=interchanged)
+        (observed,) = bench.observed([part])
+        grafted = bench.graft([observed], observed.output)
+        grafted.write.vectors.data[:] = 0
+        refine_maps(grafted, 60)
+        asked = Agreement.of(bench, bench.test, bench.test_record.logits, bench.test_record.written, 4)
+        made = bench.computed(grafted.compiled_parts, grafted.write, bench.test, bench.test_record.stream)
+        both, swapped = asked.with_written(grafted.write.map.written(made))
+        found[interchanged] = swapped.sum() / bench.test.scored.sum()
+        assert 2 * both.sum() - swapped.sum() > 0.9 * bench.test.scored.sum()  # inputs as they are
+    assert found[True] > 0.9
+    assert found[False] < 0.8
+
+
+def test_maps_that_write_are_compared_on_interchanged_inputs_too() -> None:
+    """Nothing is missed by the component's own output, whichever input it computes on."""
+    twin: Any = tracr.load(f"{TWINS}/hist")
+    inputs = graft.inputs_of(twin.teacher, 300)
+    bench = workbench(twin.to_torch(), "blocks.0.mlp", inputs, share=0.5, seed=0, interchanged=True)
+    own = bench.record.written[: len(bench.few), : bench.few.ids.shape[1]]
+    source, wanted = bench.few_interchanged
+    assert bench.missed(own) == pytest.approx(0.0, abs=1e-3)
+    np.testing.assert_allclose(bench.logits(bench.few, own[source]), wanted.numpy(), atol=1e-5)
+    assert (source != np.arange(len(source))).mean() > 0.9
+    assert bench.missed(own * 0) > 1.0
 
 
 def test_what_is_told_of_writing_is_a_share_on_inputs_that_were_not_fitted() -> None:
