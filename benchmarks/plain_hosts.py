@@ -76,7 +76,7 @@ def explained(host: PlainHost, at: str, parts: list[Any], data: Any) -> dict[str
     if share is not None and share["value"] < ENOUGH:
         found["refined"] = reported(host, at, best.part, data, REFINED)
     print(f"  {at}: costs {cost:.3f}; {best.part.title}; {found['closed']['verdict']}", flush=True)
-    names = ("accuracy", "faithful", "swapped", "told", "bits")
+    names = ("accuracy", "agreement", "faithful", "swapped", "told", "bits")
     found["ranking"] = [
         {"part": one.part.title, **{name: round(getattr(one, name), 4) for name in names}} for one in ranking.rows[:5]
     ]

@@ -21,7 +21,8 @@ pytest.importorskip("torch")
 import torch
 
 from tracr import graft
-from tracr.graft.controls import exchanged_inputs, told_by
+from tracr.graft.controls import told_by
+from tracr.graft.data import exchanged_inputs
 from tracr.graft.fitting import fit_linear, fit_read, gram_of
 from tracr.graft.modules import PartModule
 from tracr.graft.observed import coded

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from tracr.graft.data import exchanged_inputs
 from tracr.graft.fitting import fit_linear, fit_write_means
 from tracr.graft.modules import WriteModule
 from tracr.graft.observed import CodedValues, coded
@@ -116,17 +117,6 @@ def _outputs(fitted: Fitted, swaps: dict[int, dict[tuple[str, int], Any]]) -> Co
         with torch.no_grad():
             found.append(module.compute(values, torch.as_tensor(real)).double().numpy())
     return coded(np.concatenate(found, axis=-1), real)
-
-
-def exchanged_inputs(data: GraftData, rng: np.random.Generator) -> NDArray[np.intp]:
-    """For each input another one of its length, if there is one."""
-    lengths = data.real.sum(axis=1)
-    order = np.arange(len(lengths))
-    for length in np.unique(lengths):
-        mine = np.flatnonzero(lengths == length)
-        drawn = rng.permutation(mine)
-        order[drawn] = np.roll(drawn, 1)
-    return order
 
 
 def _shuffled(fitted: Fitted, rng: np.random.Generator) -> Array:

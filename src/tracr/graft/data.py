@@ -23,7 +23,7 @@ from tracr.runtime.table_interpreter import evaluate_batch
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
 
-__all__ = ["GraftData", "HostAnswers", "data_of_ids", "data_of_program", "inputs_of"]
+__all__ = ["GraftData", "HostAnswers", "data_of_ids", "data_of_program", "exchanged_inputs", "inputs_of"]
 
 Array = NDArray[Any]
 FAR = 0.01  # a number without listed values is right up to this
@@ -155,6 +155,17 @@ class GraftData:
             )
         fit, test = (rng.permutation(np.flatnonzero(one)) for one in (mine, ~mine))
         return self.rows(fit, cut=False), self.rows(test, cut=False)  # one of them may have no input of the full length
+
+
+def exchanged_inputs(data: GraftData, rng: np.random.Generator) -> NDArray[np.intp]:
+    """For each input another one of its length, if there is one."""
+    lengths = data.real.sum(axis=1)
+    order = np.arange(len(lengths))
+    for length in np.unique(lengths):
+        mine = np.flatnonzero(lengths == length)
+        drawn = rng.permutation(mine)
+        order[drawn] = np.roll(drawn, 1)
+    return order
 
 
 def inputs_of(model: DesignedModel, most: int = 2_000, seed: int = 0) -> list[tuple[Any, ...]]:

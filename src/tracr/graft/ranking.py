@@ -1,24 +1,28 @@
 """`explain`: which part of a library does what a component of a host does?
 
+What a component does for a host shows in the host's answers on an input, and in its answers while the component
+computes on another input of the same length than the rest (an interchange). A part that knows the *answer*, in the
+place of a component that computes a step towards it, is right on every input, and wrong if interchanged. The
+*agreement* of a part is the share of tokens at which the host answers as it does with its own component: the mean of
+the share on the inputs as they are, and of that on `SWAPS` interchanges. (With `aim="answers"` the component is not
+trusted: the agreement is then the share of right answers, without interchanges.)
+
 1. The host runs once. Parts that read and write the same values on the data, up to renaming, are one candidate.
 2. Every candidate is tried on a few inputs to fit with: its variables are read, and a few maps that write are tried.
-   The candidates that keep the host right go on; of those that keep it equally right, those whose output has less
-   entropy go first.
-3. The candidates that go on are grafted as `replace` does it, and scored on inputs to test with.
-4. If maps may be refined, those of the candidates that are right most often are. If a part recovers 99 % in closed
-   form, only simpler parts that recover half or more are refined: a part with more values has more vectors to write,
-   and may recover everything in closed form where the true part needs refining.
+   The candidates with the best agreement go on; of those that agree equally, those whose output has less entropy go
+   first.
+3. The candidates that go on are grafted as `replace` does it, except that maps that write are chosen (and refined) on
+   interchanged inputs as well, and scored on inputs to test with.
+4. If maps may be refined, those of the candidates that agree most are. If a part recovers 99 % and agrees at 99 % in
+   closed form, only simpler parts that recover half or more are refined: a part with more values has more vectors to
+   write, and may recover everything in closed form where the true part needs refining.
 
-Several parts may keep the host right. Of those whose accuracy is the best up to `TIE` (up to `TRIAL`, if the interval
-of the difference has 0: a few tokens decide nothing):
+Of the parts whose agreement is the best up to `TIE` (up to `TRIAL`, if the interval of the difference has 0: a few
+tokens decide nothing):
 
 - those are put behind that do not compute what their programs say, because their variables cannot be read;
-- then those with which the host answers otherwise than with its own component, if the component computes on another
-  input than the rest of the host (an interchange); shares within `TIE` of the best, or whose difference from it has an
-  interval with 0, are equal. A part that knows the answer, in the place of a component that
-  computes a step towards it, is right on every input, and wrong then;
 - the first of the others is the one whose output has the least entropy. A part that says more than the component needs
-  (a count and the token) recovers as much as the true one; therefore the simplest is taken. A simpler part than the
+  (a count and the token) agrees as much as the true one; therefore the simplest is taken. A simpler part than the
   true one is put first if the rest of the host needs no more.
 """
 
@@ -35,7 +39,8 @@ from torch import nn
 
 from tracr.arguments import whole
 from tracr.errors import TracrError
-from tracr.graft.controls import exchanged_inputs, recovery_of
+from tracr.graft.controls import recovery_of
+from tracr.graft.data import GraftData, exchanged_inputs
 from tracr.graft.fitting import fit_write, fit_write_means
 from tracr.graft.grafted import Grafted
 from tracr.graft.modules import WriteModule
@@ -47,11 +52,12 @@ from tracr.graft.replacing import Workbench, workbench
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]
 
-TRIAL, TIE = 0.02, 0.005  # shares that differ by less count as equal, in the first trial (or if chance) and in the end
+TRIAL = 0.02  # shares that differ by less count as equal in the first trial, and in the end if it may be chance
+TIE = 0.01  # the same in the end: twins are admitted if 99 % of their answers to interventions are right
 FAITHFUL = 0.05  # the same, of what parts compute
-SWAPS = 2  # exchanges of inputs
+SWAPS = 4  # exchanges of inputs
 SHOWN = 96  # inputs of the first trial
-ENOUGH = 0.99  # if a part recovers this in closed form, only simpler parts are refined,
+ENOUGH = 0.99  # if a part recovers this, and agrees so often, in closed form, only simpler parts are refined,
 HALF = 0.5  # if they recover this
 FEWER = 5  # candidates whose maps are refined
 
@@ -60,11 +66,10 @@ FEWER = 5  # candidates whose maps are refined
 class ExplainedBy:
     """A part in the component's place: what it recovers, how its variables were read, and the parts equal to it.
 
-    - `behind`: by how much it is right less often than the part that is right most often.
+    - `agreement`: the share of tokens at which the host answers as it does with its own component, the mean of inputs
+      as they are and of interchanged ones; `behind`, by how much that is less than the best.
+    - `swapped`: the share on interchanged inputs alone: the component computes on another input than the rest.
     - `faithful`: the share of tokens at which the part, with the values that were read, writes what its program says.
-    - `swapped`: the share of tokens at which the host answers as it does with its own component, if both compute on
-      another input than the rest of the host; `swapped_behind`, how far that is behind the best part with the best
-      accuracy.
     - `told`: the share of the variance of what the component writes, around the mean at each position, that the part's
       output tells.
     - `divergence`: that of the host's answers with the part from its own.
@@ -76,10 +81,10 @@ class ExplainedBy:
     recovered: ShareInterval | None
     recovered_loss: float | None
     accuracy: float
+    agreement: float
     behind: ShareInterval
     faithful: float
     swapped: float
-    swapped_behind: ShareInterval
     told: float
     divergence: float
     reads: dict[str, float]
@@ -96,10 +101,10 @@ class ExplainedBy:
             "recovered": None if self.recovered is None else self.recovered.to_dict(),
             "recovered_loss": self.recovered_loss,
             "accuracy": self.accuracy,
+            "agreement": self.agreement,
             "behind": self.behind.to_dict(),
             "faithful": self.faithful,
             "swapped": self.swapped,
-            "swapped_behind": self.swapped_behind.to_dict(),
             "told": self.told,
             "divergence": self.divergence,
             "reads": dict(self.reads),
@@ -131,7 +136,7 @@ class PartRanking:
     def __str__(self) -> str:
         head = f"{self.at}: host {self.host:.4f}, mean-ablated {self.ablated:.4f}, {self.tried} parts tried"
         lines = [
-            f"{number:3d}  {one.recovered or '-'!s:22}  {one.swapped:.3f}  {one.bits:5.2f} bits  {one.part.title}"
+            f"{number:3d}  {one.recovered or '-'!s:22}  {one.agreement:.3f}  {one.bits:5.2f} bits  {one.part.title}"
             + (f" (and {len(one.equal)} equal)" if one.equal else "")
             for number, one in enumerate(self.rows, 1)
         ]
@@ -151,7 +156,7 @@ def explain(
     tokens: str = "all",
     seed: int = 0,
 ) -> PartRanking:
-    """Rank parts by what they recover in the place of a component.
+    """Rank parts by how well they do what a component does, and by how little they say.
 
     Args:
         host: a torch module with TransformerLens's hook names.
@@ -160,14 +165,14 @@ def explain(
         data: as for `replace`.
         share: the share of the inputs to fit with.
         grafted: how many candidates go on after the first trial.
-        refine: steps of gradient descent on the maps of the best five of these; if one recovers 99 % in closed form, of
-            simpler ones.
+        refine: steps of gradient descent on the maps of the best five of these (as many again with inputs
+            interchanged); if one recovers 99 % and agrees at 99 % in closed form, on those of simpler ones.
         aim: as for `replace`.
         tokens: as for `replace`.
         seed: of the division of the inputs and of the intervals.
     """
     count, steps = whole("grafted", grafted, 1), whole("refine", refine)
-    bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
+    bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens, interchanged=True)
     kind = "head" if bench.sites.place.kind == "attn" else "mlp"
     candidates = distinct([one for one in parts if one.kind == kind], bench.inputs)
     if not candidates:
@@ -192,14 +197,15 @@ def explain(
 
 
 def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[int]:
-    """The numbers of the candidates, in the order of what they keep right on a few inputs."""
+    """The numbers of the candidates, in the order of their agreement on a few inputs."""
     data = bench.fit.rows(np.arange(min(SHOWN, len(bench.fit))), cut=False)
-    rights = []
+    asked = Agreement.of(bench, data, bench.record.logits[: len(data)], bench.record.written[: len(data)], 1)
+    shares = []
     for one in candidates:
         maps = bench.write_maps(one.output, 2)
         shown = bench.computed(bench.modules([one]), WriteModule(maps[0]), data, bench.record.stream[: len(data)])
-        rights.append(max(bench.score(data, found.written(shown))[0].sum() for found in maps) / data.scored.sum())
-    found = np.array(rights)
+        shares.append(max(asked.with_written(found.written(shown))[0].sum() for found in maps) / data.scored.sum())
+    found = np.array(shares)
     return _simplest_first(found, [one.output.bits for one in candidates], found.max(initial=0.0) - TRIAL)
 
 
@@ -219,12 +225,13 @@ Candidate = tuple[ObservedPart, tuple[str, ...]]
 def _worth_refining(rows: Sequence[ExplainedBy]) -> list[int]:
     """The numbers of the candidates whose maps are refined: the best; if one is enough, the best simpler ones."""
     shares = [one.recovered.value if one.recovered else 1.0 for one in rows]
-    enough = min((one.bits for one, share in zip(rows, shares, strict=True) if share >= ENOUGH), default=None)
+    right = [min(share, one.agreement) >= ENOUGH for one, share in zip(rows, shares, strict=True)]
+    enough = min((one.bits for one in itertools.compress(rows, right)), default=None)
     if enough is None:
         found = list(range(len(rows)))
     else:
         found = [number for number, one in enumerate(rows) if one.bits < enough and shares[number] >= HALF]
-    return sorted(found, key=lambda number: -rows[number].accuracy)[:FEWER]
+    return sorted(found, key=lambda number: -rows[number].agreement)[:FEWER]
 
 
 def _explained(
@@ -235,10 +242,10 @@ def _explained(
     made = [bench.computed(one.compiled_parts, one.write, test, streams) for one in grafts]
     logits = [one.logits(test.ids) for one in grafts]
     scores = [HostScore(*test.score(one)) for one in logits]
-    swapped = _swapped(bench, [one.write.map.written(found) for one, found in zip(grafts, made, strict=True)])
-    best = max(scores, key=recovery.accuracy)
-    behind = [recovery.difference(best, one) for one in scores]
-    best_swapped = max(itertools.compress(swapped, map(_equally_right, behind)), key=recovery.accuracy)
+    asked = Agreement.of(bench, test, bench.test_record.logits, bench.test_record.written, SWAPS)
+    agreed = [asked.with_written(one.write.map.written(found)) for one, found in zip(grafts, made, strict=True)]
+    agreements, swapped = ([HostScore(pair[place], np.zeros_like(pair[place])) for pair in agreed] for place in (0, 1))
+    best = max(agreements, key=recovery.accuracy)
     rows, there = [], bench.writes_at(bench.test)
     for number, (observed, equal) in enumerate(candidates):
         reads = {
@@ -253,10 +260,10 @@ def _explained(
             recovered=recovery.recovered(scores[number]),
             recovered_loss=recovered_loss(recovery, scores[number]),
             accuracy=recovery.accuracy(scores[number]),
-            behind=behind[number],
+            agreement=recovery.accuracy(agreements[number]),
+            behind=recovery.difference(best, agreements[number]),
             faithful=float((computed.classes == wanted.classes)[there].mean()),
             swapped=recovery.accuracy(swapped[number]),
-            swapped_behind=recovery.difference(best_swapped, swapped[number]),
             told=told_of_writing(bench, observed.output),
             divergence=bench.divergence(logits[number]),
             reads=reads,
@@ -269,19 +276,43 @@ def _explained(
     return rows
 
 
-def _swapped(bench: Workbench, written: Sequence[NDArray[Any]]) -> list[HostScore]:
-    """For each candidate, where the host answers as it does with its own component, on exchanged inputs.
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What a host answers with its own component: on inputs as they are, and while the component computes on others.
 
-    The component writes what it writes on another input of the same length; the candidate writes what it writes on that
-    input. The share of tokens is the mean over `SWAPS` exchanges.
+    `sources` has for each interchange the input on which the component computes. With `aim="answers"` the inputs as
+    they are have their right answers, and there are no interchanges.
     """
-    found = [np.zeros(bench.test.scored.shape) for _ in written]
-    for number in range(SWAPS):
-        source = exchanged_inputs(bench.test, np.random.default_rng([bench.seed, number]))
-        own = bench.logits(bench.test, bench.test_record.written[source])
-        for same, one in zip(found, written, strict=True):
-            same += bench.test.same(own, bench.logits(bench.test, one[source])) / SWAPS
-    return [HostScore(one, np.zeros_like(one)) for one in found]
+
+    bench: Workbench
+    data: GraftData
+    own: NDArray[Any] | None
+    sources: tuple[NDArray[np.intp], ...]
+    answers: tuple[NDArray[Any], ...]
+
+    @classmethod
+    def of(cls, bench: Workbench, data: GraftData, logits: Any, written: NDArray[Any], swaps: int) -> Agreement:
+        """The host on data, given its logits there and what its component wrote."""
+        if bench.aim == "answers":
+            return cls(bench, data, None, (), ())
+        rngs = [np.random.default_rng([bench.seed, number]) for number in range(swaps)]
+        sources = tuple(exchanged_inputs(data, rng) for rng in rngs)
+        return cls(bench, data, logits, sources, tuple(bench.logits(data, written[one]) for one in sources))
+
+    def with_written(self, written: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where [input, token] the host answers the same if the component writes this on each input.
+
+        The first is the mean of inputs as they are and of interchanges, the second that of interchanges alone.
+        """
+        logits = self.bench.logits(self.data, written)
+        if self.own is None:
+            right = self.data.score(logits)[0].astype(np.float64)
+            return right, right
+        own = self.data.same(self.own, logits).astype(np.float64)
+        pairs = zip(self.sources, self.answers, strict=True)
+        same = [self.data.same(wanted, self.bench.logits(self.data, written[source])) for source, wanted in pairs]
+        swapped = np.mean(same, axis=0)
+        return (own + swapped) / 2, swapped
 
 
 def told_of_writing(bench: Workbench, output: CodedValues) -> float:
@@ -300,7 +331,7 @@ def told_of_writing(bench: Workbench, output: CodedValues) -> float:
 
 
 def _equally_right(behind: ShareInterval) -> bool:
-    """Whether a part is right as often as the best, by how far it is behind."""
+    """Whether a part agrees as often as the best, by how far it is behind."""
     return behind.value <= TIE or (behind.value <= TRIAL and behind.low <= 0)
 
 
@@ -308,12 +339,9 @@ def _ordered(rows: Sequence[ExplainedBy]) -> list[ExplainedBy]:
     """The order of the ranking, as the module's docstring says it."""
     tied = [one for one in rows if _equally_right(one.behind)]
     faithful = max(one.faithful for one in tied) - FAITHFUL
-    kept = [one for one in tied if one.faithful >= faithful]
-    first = [one for one in kept if min(one.swapped_behind.value - TIE, one.swapped_behind.low) <= 0]
+    first = [one for one in tied if one.faithful >= faithful]
 
     def place(one: ExplainedBy) -> tuple[float, ...]:
-        if one in first:
-            return (0, round(one.bits, 9), -one.told)
-        return (1, -one.swapped, one.bits) if one in kept else (2, -one.accuracy, one.bits)
+        return (0, round(one.bits, 9), -one.told) if one in first else (1, -one.agreement, one.bits)
 
     return sorted(rows, key=place)

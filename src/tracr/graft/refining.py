@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from tracr.errors import TracrError
+from tracr.graft.data import exchanged_inputs
 from tracr.graft.fitting import Gram, ReadMap
 from tracr.graft.replacing import FittedRead
 
@@ -86,10 +87,16 @@ def _logistic(gram: Gram, classes: NDArray[np.int64], values: CodedValues, steps
     return ReadMap(found, bias.detach().numpy() - gram.mean @ found, values.codes)
 
 
+def _instead(written: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:
+    return written
+
+
 def refine_writing(bench: Workbench, parameters: Sequence[nn.Parameter], write: Writing, steps: int, seed: int) -> None:
     """Train the parameters of a function that writes, through the host.
 
-    `write` gets the normalised stream and the numbers of the inputs to fit with that it belongs to.
+    `write` gets the normalised stream and the numbers of the inputs to fit with that it belongs to. With interchanges,
+    every second step is one: the function writes for other inputs than those of the rest of the host, and the host
+    should answer as it does with its own component.
     """
     rng = np.random.default_rng(seed)
     size = float(np.sqrt((bench.record.written**2).mean())) or 1.0
@@ -97,12 +104,18 @@ def refine_writing(bench: Workbench, parameters: Sequence[nn.Parameter], write: 
     for one in parameters:
         one.requires_grad_(True)
     try:
-        for _step in range(steps):
+        for step in range(2 * steps if bench.interchanged else steps):
             chosen = np.sort(rng.choice(len(bench.fit), size=min(BATCH, len(bench.fit)), replace=False))
             data = bench.fit.rows(chosen, cut=False)
             ids = torch.as_tensor(data.ids, device=bench.host.device)
-            logits = bench.host.run_with(bench.sites, ids, partial(write, chosen=chosen))
-            own = torch.as_tensor(bench.record.logits[chosen], device=logits.device)
+            if bench.interchanged and step % 2:
+                source = chosen[exchanged_inputs(data, rng)]
+                stream = torch.as_tensor(bench.record.stream[source], dtype=torch.float32, device=ids.device)
+                logits = bench.host.run_with(bench.sites, ids, partial(_instead, write(stream, chosen=source)))
+                own = torch.as_tensor(bench.logits(data, bench.record.written[source]), device=logits.device)
+            else:
+                logits = bench.host.run_with(bench.sites, ids, partial(write, chosen=chosen))
+                own = torch.as_tensor(bench.record.logits[chosen], device=logits.device)
             losses = data.losses(logits, bench.reference(own))
             training.zero_grad()
             (losses.sum() / max(1, int(data.scored.sum()))).backward()

@@ -14,7 +14,7 @@ from torch import nn
 
 from tracr.arguments import number, one_of, whole
 from tracr.errors import InputError, TracrError
-from tracr.graft.data import GraftData, data_of_program
+from tracr.graft.data import GraftData, data_of_program, exchanged_inputs
 from tracr.graft.fitting import MANY, Gram, ReadMap, WriteMap, exemplars, fit_read, fit_write, gram_of
 from tracr.graft.grafted import Grafted
 from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, recorded
@@ -46,7 +46,8 @@ class Workbench:
 
     `fit` and `test` are the inputs to fit with and to test with; `record` and `test_record` the host on them. `aim` is
     "host" or "answers": what the maps that write are compared by. `tokens` is "all" or "scored": the tokens at which
-    maps are fitted.
+    maps are fitted. `interchanged`: maps that write are also compared while the component computes on another input of
+    the same length than the rest of the host.
     """
 
     host: HostModel
@@ -58,6 +59,7 @@ class Workbench:
     aim: str
     seed: int
     tokens: str = "all"
+    interchanged: bool = False
 
     def reads_at(self, data: GraftData) -> NDArray[np.bool_]:
         """The tokens at which reading counts. Heads read all of them as keys."""
@@ -147,9 +149,20 @@ class Workbench:
         return [*fitted, *(exemplars(fitted[-1], mine, written, start, there, seed) for seed in seeds)]
 
     def missed(self, written: NDArray[Any]) -> float:
-        """How far the host is from the aim on `few` inputs, if the component writes this."""
+        """How far the host is from the aim on `few` inputs, if the component writes this; also if `interchanged`."""
         found, own = (torch.as_tensor(one) for one in (self.logits(self.few, written), self.record.logits))
-        return float(self.few.losses(found, self.reference(own[: len(self.few), : found.shape[1]])).sum())
+        total = self.few.losses(found, self.reference(own[: len(self.few), : found.shape[1]])).sum()
+        if self.interchanged:
+            source, other = self.few_interchanged
+            total += self.few.losses(torch.as_tensor(self.logits(self.few, written[source])), other).sum()
+        return float(total)
+
+    @cached_property
+    def few_interchanged(self) -> tuple[NDArray[np.intp], torch.Tensor]:
+        """For each of the `few` inputs another one, and the host's logits if its own component computes on that one."""
+        source = exchanged_inputs(self.few, np.random.default_rng(self.seed))
+        written = self.record.written[: len(self.few), : self.few.ids.shape[1]]
+        return source, torch.as_tensor(self.logits(self.few, written[source]))
 
     def computed(
         self, parts: Iterable[PartModule], write: WriteModule, data: GraftData, streams: NDArray[Any]
@@ -246,14 +259,18 @@ def workbench(
     seed: int,
     aim: str = "host",
     tokens: str = "all",
+    interchanged: bool = False,
 ) -> Workbench:
-    """Run a host on data, divided into inputs to fit with (a share of them) and inputs to test with."""
+    """Run a host on data, divided into inputs to fit with (a share of them) and inputs to test with.
+
+    With `interchanged` and the host's own answers as the aim, maps that write are fitted to interchanges as well.
+    """
     found = HostModel(host)
     sites = found.require(place_of(at))
     fit, test = as_data(host, data).split(number("share", share, above=0), seed)
     aim, tokens = one_of("aim", aim, ("host", "answers")), one_of("tokens", tokens, ("all", "scored"))
     records = recorded(found, sites, fit.ids), recorded(found, sites, test.ids)
-    return Workbench(found, sites, fit, test, *records, aim, seed, tokens)
+    return Workbench(found, sites, fit, test, *records, aim, seed, tokens, interchanged and aim == "host")
 
 
 def joint_output(observed: Sequence[ObservedPart]) -> CodedValues:
