@@ -121,12 +121,12 @@ def test_entries_describe_themselves() -> None:
 
 
 def tasks() -> Iterator[tuple[str, Any]]:
-    """Each entry with its answers to all inputs of up to four of three tokens, tokens replaced by numbers."""
+    """Each entry with its answers to all inputs of up to five of three tokens, tokens replaced by numbers."""
     for entry in zoo.entries():
         few = tuple(dict.fromkeys((*entry.vocab[:2], entry.vocab[-1])))
         names: dict[Any, Any] = {token: f"token {number}" for number, token in enumerate(few)}
         answers = []
-        for length in range(1, 5):
+        for length in range(1, 6):
             for xs in itertools.product(few, repeat=length):
                 defined = entry.inputs.holds(xs)
                 answers.append([names.get(x, x) for x in entry.reference(xs)] if defined else "undefined")
