@@ -52,7 +52,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Print the counts; 1 if a model is wrong, or a case not what the zoo says of its number; 2 if nothing was found."""
+    """Print the counts; 1 if a model is wrong or a case not what the zoo says of its number, 2 if none was found."""
     given = arguments(words)
     wrong = found = 0
     for name, programs in collections(given.folder, given.samples, given.letters):
