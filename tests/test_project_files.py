@@ -214,6 +214,18 @@ def test_what_is_wrong_with_a_wheel(name: str, change: dict[str, Any], problem: 
     assert found == [] if problem is None else problem in found[0]
 
 
+def test_a_large_source_distribution_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any wheel is installed; a folder without wheels too."""
+    artefacts = tool("artefacts")
+    with pytest.raises(artefacts.ArtefactError, match="has no wheels"):
+        artefacts.test(tmp_path)
+    (tmp_path / "tracr-1-py3-none-any.whl").touch()
+    (tmp_path / "tracr-1.tar.gz").write_bytes(b"12345")
+    monkeypatch.setattr(artefacts, "SOURCE_BYTES", 4)
+    with pytest.raises(artefacts.ArtefactError, match=r"tracr-1\.tar\.gz has 5 bytes, more than 4"):
+        artefacts.test(tmp_path)
+
+
 def test_a_wheel_has_the_files_of_the_source_tree(tmp_path: Path) -> None:
     """A file that is missing, changed or added is found; the kernel, caches and line ends are no difference."""
     source, wheel = tmp_path / "src", tmp_path / "tracr-1-py3-none-any.whl"
