@@ -175,6 +175,8 @@ def test_command_line_lists_and_shows() -> None:
     shown = run("zoo", "induction_head")
     assert "output - - - b c" in " ".join(shown.split())
     assert "blocks.0.attn.0  Copies tokens from the position right before" in shown
+    assert "layers 2, up to 1 head per layer difficulty easy (heads and MLPs: 2)" in " ".join(shown.split())
+    assert "layers 1, no heads difficulty easy (heads and MLPs: 1)" in " ".join(run("zoo", "square").split())
 
 
 def test_commands_take_programs_of_the_zoo() -> None:
