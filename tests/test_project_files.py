@@ -214,6 +214,18 @@ def test_what_is_wrong_with_a_wheel(name: str, change: dict[str, Any], problem: 
     assert found == [] if problem is None else problem in found[0]
 
 
+def test_a_large_source_distribution_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any wheel is installed; a folder without wheels too."""
+    artefacts = tool("artefacts")
+    with pytest.raises(artefacts.ArtefactError, match="has no wheels"):
+        artefacts.test(tmp_path)
+    (tmp_path / "tracr-1-py3-none-any.whl").touch()
+    (tmp_path / "tracr-1.tar.gz").write_bytes(b"12345")
+    monkeypatch.setattr(artefacts, "SOURCE_BYTES", 4)
+    with pytest.raises(artefacts.ArtefactError, match=r"tracr-1\.tar\.gz has 5 bytes, more than 4"):
+        artefacts.test(tmp_path)
+
+
 def test_a_wheel_has_the_files_of_the_source_tree(tmp_path: Path) -> None:
     """A file that is missing, changed or added is found; the kernel, caches and line ends are no difference."""
     source, wheel = tmp_path / "src", tmp_path / "tracr-1-py3-none-any.whl"
@@ -257,3 +269,39 @@ def test_the_kernel_is_chosen_by_a_variable() -> None:
     )
     assert done.returncode == 1
     assert "TRACR_KERNEL is 'maybe'; it must be one of optional, required, none" in done.stderr
+
+
+def test_the_coverage_that_is_told_was_measured() -> None:
+    """CONTRIBUTING.md has the number, day and commit of the report, and the report is of the whole normal tier."""
+    report = (ROOT / "docs" / "benchmarks" / "coverage.txt").read_text(encoding="utf-8")
+    head = re.match(r"Lines and branches run by the normal tier; (\S+), commit (\w+); without .*torch.*\n\n", report)
+    assert head, "not of the whole tier, or tests failed"
+    share = re.search(r"^all +([\d.]+) % of ([\d,]+)$", report, re.MULTILINE)
+    assert share
+    page = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    assert f"runs {share[1]} % of {share[2]} lines and branches ({head[1]}, commit {head[2]};" in page
+
+
+def test_parts_of_a_coverage_run_are_the_whole_normal_tier(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every folder and file of tests and every doctest is in one part; a run that goes on leaves out what it has."""
+    report = tool("coverage_report")
+    named = [word for part in report.parts() for word in part]
+    paths = PROJECT["tool"]["pytest"]["ini_options"]["testpaths"]
+    assert {word for word in named if not word.startswith("tests/")} == {*paths} - {"tests"}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        inside = path.relative_to(ROOT).as_posix()
+        assert sum(inside == word or inside.startswith(f"{word}/") for word in named) == 1, inside
+    statuses = iter([0, 1, 5, 0])
+    run: list[str] = []
+
+    def pretend(words: list[str], **_: Any) -> Any:
+        run.append(words[-1])
+        return subprocess.CompletedProcess(words, next(statuses))
+
+    monkeypatch.setattr(report, "DATA", tmp_path)
+    monkeypatch.setattr(report.subprocess, "run", pretend)
+    assert report.measured([["a"], ["b"], ["c"]], None) == {"b": 1}
+    assert report.measured([["a"], ["b"], ["c"], ["d"]], None, resume=True) == {"b": 1}
+    assert run == ["a", "b", "c", "d"]
+    monkeypatch.undo()
+    assert "tests failed in b (exit status 1)" in report.shown({"tracr": (1, 2)}, [], None, {"b": 1})

@@ -27,6 +27,7 @@ PROBE = Path(__file__).with_name("installed.py")
 
 WHEEL_BYTES = 4_000_000
 INSTALLED_BYTES = 16_000_000
+SOURCE_BYTES = 30_000_000  # with tests, pages and the data of the pages
 IMPORT_RATIO = 10.0  # `import tracr` beside `import numpy`, both with the start of Python; a guard, not a measurement
 LOADED = {"numpy", "tracr"}
 # Not compared: metadata, what Python and setuptools leave behind, and the kernel.
@@ -61,6 +62,9 @@ def test(dist: Path) -> dict[str, Any]:
     wheels = sorted(dist.glob("tracr-*.whl"))
     if not wheels:
         raise ArtefactError(f"{dist} has no wheels: run `python tools/artefacts.py build {dist}` first")
+    for source in dist.glob("tracr-*.tar.gz"):
+        if source.stat().st_size > SOURCE_BYTES:
+            raise ArtefactError(f"{source.name} has {source.stat().st_size:,} bytes, more than {SOURCE_BYTES:,}")
     found = {wheel.name: _tested(wheel) for wheel in wheels}
     answers = {json.dumps(told["answers"]) for told in found.values()}
     if len(answers) > 1:

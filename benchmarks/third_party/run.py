@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+import in_the_zoo
 import interpbench
 import rasp_language
 import sampled_programs
@@ -51,19 +52,33 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Print the counts; 1 if some model is wrong, 2 if nothing was recognised."""
+    """Print the counts; 1 if a model is wrong or a case not what the zoo says of its number, 2 if none was found."""
     given = arguments(words)
     wrong = found = 0
     for name, programs in collections(given.folder, given.samples, given.letters):
-        outcomes = [examine(one, given.level, given.inputs, given.seconds) for one in islice(programs, given.most)]
+        chosen = list(islice(programs, given.most))
+        outcomes = [examine(one, given.level, given.inputs, given.seconds) for one in chosen]
         found += 1
         wrong += sum(outcome.kind == "wrong" for outcome in outcomes)
         _tell(name, outcomes, given.list)
+        if name.startswith(interpbench.NAME):
+            wrong += _tell_of_the_zoo(in_the_zoo.compared(chosen, given.inputs))
     if not found:
         names = ", ".join(project.NAME for project in PROJECTS)
         print(f"no checkout of {names} in {given.folder}; README.md says how they are recognised", file=sys.stderr)
         return 2
     return 1 if wrong else 0
+
+
+def _tell_of_the_zoo(outcomes: list[Outcome]) -> int:
+    """Print how many cases have the answers of the zoo's programs of their numbers; how many have not."""
+    different = [outcome for outcome in outcomes if outcome.kind == "different"]
+    right = sum(outcome.kind == "right" for outcome in outcomes)
+    print(f"  {len(outcomes)} are in the zoo by their numbers: {right} with the same answers", flush=True)
+    for outcome in outcomes:
+        if outcome.kind != "right":
+            print(f"  {outcome.name}: {outcome.kind}: {outcome.detail}")
+    return len(different)
 
 
 def _tell(name: str, outcomes: list[Outcome], listed: bool) -> None:

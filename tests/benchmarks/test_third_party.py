@@ -68,9 +68,9 @@ def checkouts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(benchmark.parent / "transformers" / "hooked.py", "import a_library_that_is_not_installed\n")
     write(benchmark / "vocabs.py", "def letters(count):\n    return set('abc'[:count])\n")
     kinds = [("tracr_benchmark_case", "TracrBenchmarkCase"), ("benchmark_case", "BenchmarkCase")]
-    for number, program in ((1, HIST), (2, HIST), (10, RAISING), (11, "rasp.tokens + missing")):
+    for number, program in ((1, HIST), (7, HIST), (10, RAISING), (11, "rasp.tokens + missing")):
         module, base = kinds[number % 2]
-        text = CASE.format(module=module, base=base, number=number, program=program, causal=number == 2)
+        text = CASE.format(module=module, base=base, number=number, program=program, causal=number == 7)
         write(benchmark / "cases" / f"case_{number}.py", text)
     write(benchmark / "cases" / "case_12.py", "import a_library_that_is_not_installed\n")
     write(folder / "decompile" / "rasp_gen" / "sample" / "sample.py", SAMPLER)
@@ -113,9 +113,23 @@ def test_counts(checkouts: Path) -> None:
     }
     reasons = [line.strip() for line in done.stdout.splitlines() if line[0] == " "]
     assert reasons[0].startswith("case_10: refused: ")
+    assert "1 are in the zoo by their numbers: 1 with the same answers" in reasons
     assert "case_11: not built: NameError: name 'missing' is not defined" in reasons
     assert "case_12: not built: ModuleNotFoundError: No module named 'a_library_that_is_not_installed'" in reasons
     assert any(line.startswith("evaluation: make_share: refused: ") for line in reasons)
+
+
+def test_a_case_that_is_not_the_program_of_its_number(tmp_path: Path) -> None:
+    """The zoo says that InterpBench's case 2 reverses: a checkout in which it counts is a failure."""
+    benchmark = tmp_path / "circuits_benchmark" / "benchmark"
+    write(benchmark / "vocabs.py", "def letters(count):\n    return set('abc'[:count])\n")
+    base = {"module": "benchmark_case", "base": "BenchmarkCase", "causal": False}
+    write(benchmark / "cases" / "case_2.py", CASE.format(number=2, program=HIST, **base))
+    write(benchmark / "cases" / "case_7.py", CASE.format(number=7, program=HIST, **base))
+    done = run(str(tmp_path), "--inputs", "20")
+    assert done.returncode == 1, done.stderr
+    assert "2 programs: 2 right\n  2 are in the zoo by their numbers: 1 with the same answers" in done.stdout
+    assert "case_2 as zoo:reverse: different: " in done.stdout
 
 
 def test_a_folder_without_checkouts(tmp_path: Path) -> None:

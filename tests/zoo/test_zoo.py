@@ -121,12 +121,12 @@ def test_entries_describe_themselves() -> None:
 
 
 def tasks() -> Iterator[tuple[str, Any]]:
-    """Each entry with its answers to all inputs of up to four of three tokens, tokens replaced by numbers."""
+    """Each entry with its answers to all inputs of up to five of three tokens, tokens replaced by numbers."""
     for entry in zoo.entries():
         few = tuple(dict.fromkeys((*entry.vocab[:2], entry.vocab[-1])))
         names: dict[Any, Any] = {token: f"token {number}" for number, token in enumerate(few)}
         answers = []
-        for length in range(1, 5):
+        for length in range(1, 6):
             for xs in itertools.product(few, repeat=length):
                 defined = entry.inputs.holds(xs)
                 answers.append([names.get(x, x) for x in entry.reference(xs)] if defined else "undefined")
@@ -175,6 +175,8 @@ def test_command_line_lists_and_shows() -> None:
     shown = run("zoo", "induction_head")
     assert "output - - - b c" in " ".join(shown.split())
     assert "blocks.0.attn.0  Copies tokens from the position right before" in shown
+    assert "layers 2, up to 1 head per layer difficulty easy (heads and MLPs: 2)" in " ".join(shown.split())
+    assert "layers 1, no heads difficulty easy (heads and MLPs: 1)" in " ".join(run("zoo", "square").split())
 
 
 def test_commands_take_programs_of_the_zoo() -> None:

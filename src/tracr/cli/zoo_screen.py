@@ -32,8 +32,8 @@ def show_zoo_entry(row: Mapping[str, Any]) -> None:
     if row["right_for"]:
         facts.add_row("only for", Text(row["right_for"]))
     facts.add_row("attention", "causal" if row["causal"] else "bidirectional")
-    facts.add_row("layers", f"{row['layers']}, up to {row['heads']} heads per layer")
-    facts.add_row("difficulty", f"{row['difficulty']} ({row['component_count']} heads and MLPs)")
+    facts.add_row("layers", f"{row['layers']}, {_heads(row['heads'])}")
+    facts.add_row("difficulty", f"{row['difficulty']} (heads and MLPs: {row['component_count']})")
     facts.add_row("certified", _certified(row["certified_levels"]))
     facts.add_row("twins", _twins(row["twins"]))
     facts.add_row("tags", " ".join(row["tags"]))
@@ -47,6 +47,13 @@ def show_zoo_entry(row: Mapping[str, Any]) -> None:
     for name, sentence in row["components"].items():
         table.add_row(Text(name, "cyan"), Text(sentence), Text(", ".join(row["roles"][name])))
     screen.print(table)
+
+
+def _heads(most: int) -> str:
+    """The most heads in one layer, in words."""
+    if most == 0:
+        return "no heads"
+    return f"up to {most} head{'s' if most > 1 else ''} per layer"
 
 
 def _certified(levels: Sequence[int]) -> str:

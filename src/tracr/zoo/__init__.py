@@ -9,7 +9,7 @@ facts.py      what was measured of each program (facts.json)
 spec.py       `zoo:NAME@levelN`, as `tracr.load` and the command line take it
 
 The families, a file each: positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets,
-transforms, words.
+transforms, words, numbers, places.
 """
 
 from tracr.zoo.entry import Entry

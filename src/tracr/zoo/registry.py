@@ -17,7 +17,9 @@ from tracr.zoo import (
     counting,
     lookup,
     ngrams,
+    numbers,
     ordering,
+    places,
     positions,
     repeats,
     runs,
@@ -31,7 +33,21 @@ from tracr.zoo.library import LIBRARY
 
 __all__ = ["ENTRIES", "entries", "facts", "get", "load", "names", "tags"]
 
-FAMILIES = (positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets, transforms, words)
+FAMILIES = (
+    positions,
+    lookup,
+    ngrams,
+    counting,
+    repeats,
+    arithmetic,
+    ordering,
+    runs,
+    brackets,
+    transforms,
+    words,
+    numbers,
+    places,
+)
 
 
 def _written_here(modules: Iterable[ModuleType]) -> dict[str, Entry]:
