@@ -178,6 +178,9 @@ def test_the_checklist_of_a_release(
         assert problem in capsys.readouterr().out
     changelog.write_text("## Unreleased\n\n## 1.2.3 (2026-01-01)\n")
     assert release.main(["--only", "changelog"]) == 0
+    monkeypatch.setattr(release, "CHECKS", (release.Check("nothing", "holds", lambda: None),))
+    assert release.main([]) == 0
+    assert "indexes refuse the tag linux_x86_64" in " ".join(capsys.readouterr().out.split())
     source = (ROOT / "tools" / "release.py").read_text()
     assert source.count("twine upload") == 1  # in the text it prints
     assert re.search(r'^UPLOAD = "python -m twine upload', source, re.MULTILINE)
