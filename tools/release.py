@@ -180,8 +180,8 @@ def main(words: list[str] | None = None) -> int:
         print(f"\nthese hold; not checked: {', '.join(left)}")
         return 0
     print(
-        f"\neverything holds for {version()}. What is left is for a person: tag v{version()}, replace the platform wheel\n"
-        "in dist, which was built for these checks, with those of the workflow `wheels` (indexes refuse the tag\n"
+        f"\neverything holds for {version()}. What is left is for a person: tag v{version()}, replace the wheel\n"
+        "of this platform in dist, which was built for the checks, with those of the workflow `wheels` (indexes refuse the tag\n"
         f"linux_x86_64; the workflow's is manylinux), and upload:\n\n    {UPLOAD}"
     )
     return 0
