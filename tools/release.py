@@ -181,7 +181,7 @@ def main(words: list[str] | None = None) -> int:
         return 0
     print(
         f"\neverything holds for {version()}. What is left is for a person: tag v{version()}, replace the wheel\n"
-        "of this platform in dist, which was built for the checks, with those of the workflow `wheels` (indexes refuse\n"
+        "of this platform in dist, built for the checks, with those of the workflow `wheels` (indexes refuse\n"
         f"the tag linux_x86_64; the workflow's is manylinux), and upload:\n\n    {UPLOAD}"
     )
     return 0
