@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -177,6 +178,9 @@ def test_the_checklist_of_a_release(
         assert problem in capsys.readouterr().out
     changelog.write_text("## Unreleased\n\n## 1.2.3 (2026-01-01)\n")
     assert release.main(["--only", "changelog"]) == 0
+    monkeypatch.setattr(release, "CHECKS", (release.Check("nothing", "holds", lambda: None),))
+    assert release.main([]) == 0
+    assert "indexes refuse the tag linux_x86_64" in " ".join(capsys.readouterr().out.split())
     source = (ROOT / "tools" / "release.py").read_text()
     assert source.count("twine upload") == 1  # in the text it prints
     assert re.search(r'^UPLOAD = "python -m twine upload', source, re.MULTILINE)
@@ -305,3 +309,25 @@ def test_parts_of_a_coverage_run_are_the_whole_normal_tier(monkeypatch: pytest.M
     assert run == ["a", "b", "c", "d"]
     monkeypatch.undo()
     assert "tests failed in b (exit status 1)" in report.shown({"tracr": (1, 2)}, [], None, {"b": 1})
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_say_what_they_need(path: Path) -> None:
+    """The first cell has the command, with an extra for every library that is imported, and says if a clone is needed.
+
+    All notebooks are stored with their outputs and show an explorer page.
+    """
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    head = "".join(cells[0]["source"])
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    text = "\n".join("".join(cell["source"]) for cell in code)
+    asked = re.search(r"pip install 'tracr\[([\w,-]+)\]'", head)
+    assert asked
+    extras = PROJECT["project"]["optional-dependencies"]
+    has = {re.split("[>=<]", one)[0] for extra in asked[1].split(",") for one in extras[extra]}
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)) & {*EXTRAS}
+    assert {name.replace("_", "-") for name in imported} <= has
+    assert ("docs/natural" in text) == ("a clone of" in head)
+    assert ".explore(" in text
+    assert all(cell["execution_count"] for cell in code)
+    assert sum(bool(cell["outputs"]) for cell in code) >= len(code) - 1

@@ -180,9 +180,10 @@ def main(words: list[str] | None = None) -> int:
         print(f"\nthese hold; not checked: {', '.join(left)}")
         return 0
     print(
-        f"\neverything holds for {version()}. What is left is for a person: take the wheels of the other systems from"
+        f"\neverything holds for {version()}. What is left is for a person: tag v{version()}, replace the wheel\n"
+        "of this platform in dist, built for the checks, with those of the workflow `wheels` (indexes refuse\n"
+        f"the tag linux_x86_64; the workflow's is manylinux), and upload:\n\n    {UPLOAD}"
     )
-    print(f"the workflow `wheels`, tag v{version()}, and upload:\n\n    {UPLOAD}")
     return 0
 
 
