@@ -145,7 +145,7 @@ class Parts:
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
             f"the heads {', '.join(names)} do not count the values of {sop.label}",
         )
-        used = matrix.any(0).tolist()
+        used: list[bool] = (matrix.sum(0) > 0).tolist()
         self.proved(sop, [(n, float(f)) for n, f, some in zip(names, factors, used, strict=True) if some])
 
     def proved(self, sop: SOp, terms: list[tuple[Var, float]]) -> None:
