@@ -166,7 +166,7 @@ def key(row: Row) -> tuple[str, int, str, str]:
     return row["program"], row["level"], row["dtype"], row["compiled_for"]
 
 
-def measure_safely(given: tuple[float, str, int, str, str, str, int, int]) -> Row | None:
+def measure_safely(given: tuple[Any, ...]) -> Row | None:
     """The row of a task; an exception, such as too little memory, becomes a row too. Runs in a worker.
 
     Nothing, if it is too late to begin.

@@ -102,7 +102,7 @@ def units_of(sop: SOp, op: Mapping[str, Any]) -> Array:
     need(is_number(above) and is_number(times) and times > 0, "units of no numbers")
     need(sop.listed and np.isfinite(sop.numbers).all(), f"{sop.label} is not a list of numbers")
     scaled = (sop.numbers - above) * times
-    units = np.rint(scaled)
+    units: Array = np.rint(scaled)
     near = np.abs(scaled - units) <= 1e-12 * np.maximum(1.0, np.abs(units))
     need(near.all() and (units >= 0).all() and units.max() < MOST_SUMS, f"{sop.label} has no such units")
     return units

@@ -145,7 +145,7 @@ class Parts:
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
             f"the heads {', '.join(names)} do not count the values of {sop.label}",
         )
-        used = matrix.any(0)
+        used: list[bool] = (matrix.sum(0) > 0).tolist()
         self.proved(sop, [(n, float(f)) for n, f, some in zip(names, factors, used, strict=True) if some])
 
     def proved(self, sop: SOp, terms: list[tuple[Var, float]]) -> None:
@@ -280,7 +280,7 @@ class Parts:
         fine = all((one == np.rint(one)).all() and np.abs(one).max(initial=0.0) < 2.0**20 for one in numbers)
         sharp = not any(self.program.radius(name).any() for name in names)
         z = self.numbers(whole)
-        return (z == np.rint(z)) & fine & sharp
+        return np.asarray((z == np.rint(z)) & fine & sharp)
 
 
 def _line(alpha: Array, x: Array, bits: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:

@@ -156,7 +156,7 @@ def test_multiples_of_a_grid() -> None:
     same = on_grid(lo, hi, np.zeros(200))
     assert (same[0] == lo).all()
     assert (same[1] == hi).all()
-    assert on_grid(np.array([-1.0]), np.array([2.0]), np.array([INF])) == (0.0, 0.0)
+    assert np.stack(on_grid(np.array([-1.0]), np.array([2.0]), np.array([INF]))).tolist() == [[0.0], [0.0]]
 
 
 # Means of counts
@@ -226,7 +226,7 @@ def test_means_are_quotients_of_units(name: str) -> None:
 
 def selected(model: CompiledModel, run: Any, selector: int, row: int, length: int) -> NDArray[np.bool_]:
     """Which keys each query selects, by the program's tables."""
-    node = model.program.selectors[selector]
+    node: Any = model.program.selectors[selector]
     parts = getattr(node, "parts", ())
     if parts:
         found = [selected(model, run, part, row, length) for part in parts]
