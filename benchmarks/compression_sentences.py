@@ -211,6 +211,11 @@ def fast() -> Iterator[str]:
     assert all(max(losses(dim)) < min(recipe[dim]) for dim in (6, 7, 8))
     assert all(max(losses(dim)) < 2e-11 for dim in (7, 8))
     yield "In 7 and 8 dimensions every seed ends at about 1e-11"
+    some = [run for run in found if run["dim"] in (7, 8)]
+    assert min(min(run["cosines"].values()) for run in some) > 0.9995
+    effects = [run["slopes"]["target_pos"] / run["slopes"]["sort"] for run in some]
+    most = f"{min(effects):.2f} to {max(effects):.2f}"
+    yield f"with all cosines 1.000, the effect of `target_pos` is {most} in these {len(some)} runs"
     yield "in 6, every seed ends below the best of the recipe's 96 runs"
     assert all(
         np.median(losses(dim)) < np.median(recipe[dim]) and min(losses(dim)) > min(recipe[dim]) for dim in (4, 5)

@@ -467,14 +467,16 @@ def speed() -> str:
         for what in ("with compilation", "compiled before"):
             text = f"{name} of all {found['recipe_steps']:,} steps of (a), relative to (c), {what}"
             lines.append([text, *(ratio(case, what, kind) for case in cases)])
-    for what, text in (
-        ("other seeds, compiled before", "other seeds of (c): seconds of processor time, compiled before"),
-        ("without a loss to reach", "`fast` without a loss to reach, four seeds: its losses"),
+    for what, value, form, text in (
+        (
+            "other seeds, compiled before",
+            "processor",
+            ".2g",
+            "other seeds of (c): seconds of processor time, compiled before",
+        ),
+        ("without a loss to reach", "loss", ".1e", "`fast` without a loss to reach, four seeds: its losses"),
     ):
-        form = (
-            (lambda run: f"{run['processor']:.2g}") if what.startswith("other") else (lambda run: f"{run['loss']:.1e}")
-        )
-        lines.append([text, *(", ".join(form(run) for run in case[what]) for case in cases)])
+        lines.append([text, *(", ".join(f"{run[value]:{form}}" for run in case[what]) for case in cases)])
     return markdown(["", *(f"{case['program']}, d = {case['dim']}" for case in cases)], lines)
 
 
