@@ -95,8 +95,8 @@ def test_a_staircase_that_repeats_is_that_of_its_own_number() -> None:
     """Ramps are kept: those of a number with another error, grid, range, reach or softness are others."""
     points, table = np.array([0.0, 0.25, 1.0]), np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 0.0]])
     usual = (0.01, 0.0, 0.0, 1.0, 0.0, 0.0)
-    every = [usual] + [(*usual[:k], 0.125 + usual[k], *usual[k + 1 :]) for k in range(1, 6)]
-    every.append((0.02, *usual[1:]))
+    every: list[tuple[float, ...]] = [usual, (0.02, *usual[1:])]
+    every += [(*usual[:k], 0.125 + usual[k], *usual[k + 1 :]) for k in range(1, 6)]
 
     def made(bounds: tuple[float, ...]) -> list[list[object]]:
         error, grid, low, high, reach, soft = bounds

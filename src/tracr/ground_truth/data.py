@@ -417,7 +417,7 @@ def _grouped(truth: GroundTruth, edges: Iterable[Edge], granularity: Granularity
 def heading(truth: GroundTruth) -> dict[str, Any]:
     """The part of `to_dict` before the nodes and edges; for a variant also how it was made, and its directions."""
     model, options, variant = truth.model, truth.model.options, truth.model.variant
-    found = {
+    found: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "outputs": [output.name for output in model.outputs],
