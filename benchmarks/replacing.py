@@ -31,7 +31,8 @@ The first part of a ranking is the true one in one of these senses, each weaker 
 the teacher's program. It needs no twins: teachers and parts are compiled again, and their entropies must be those of
 the row.
 
---table prints the rows that miss, and the shares. --told prints a share for another order, from the same rows: of the
+--table prints the rows that miss, and the shares. --agreement prints what the present rule would make of the numbers of
+older rows. --told prints a share for another order, from the same rows: of the
 parts that `explain` takes for equal, those are kept whose output tells almost as much of what the component writes as
 any (within so much of the variance), and then the simplest is taken.
 """
@@ -81,7 +82,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--until", type=float, default=float("inf"), help="when to stop, in seconds since 1970")
     parser.add_argument("--compare", action="store_true", help="add comparisons in the teachers' programs")
+    parser.add_argument("--first", action="store_true", help="compare only the first part of each ranking")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--agreement", action="store_true", help="order older rows by their agreement")
     parser.add_argument("--told", nargs="+", type=float, default=[], help="tolerances of what parts tell")
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -97,11 +100,13 @@ def main() -> None:
         kept(rows, given.out)
     left = [row for row in rows if given.compare and "ranking" in row and "in_program" not in row["ranking"][0]]
     for row in sorted(left, key=equality, reverse=True):
-        compare(row, row.get("most", given.inputs))
+        compare(row, row.get("most", given.inputs), only_first=given.first)
         kept(rows, given.out)
     if given.table:
         print(table(rows))
     costly = [row for row in rows if "ranking" in row]
+    if given.agreement:
+        print(by_agreement(costly))
     for tolerance in given.told:
         first = [told_first(row["ranking"], tolerance)[0] for row in costly]
         right = [one for one in first if one["same"] or one["same_at_positions"]]
@@ -116,11 +121,11 @@ def kept(rows: list[dict[str, Any]], path: Path) -> None:
     aside.replace(path)
 
 
-def compare(row: dict[str, Any], most: int) -> None:
+def compare(row: dict[str, Any], most: int, *, only_first: bool = False) -> None:
     """Add to the first part of a ranking, and to those that recover 99 %, how they compare in the program."""
     name = row["twin"].rpartition("-")[0]
     for number, one in enumerate(row["ranking"]):
-        if number and (one["recovered"] or 0.0) < WANTED:
+        if number and (only_first or (one["recovered"] or 0.0) < WANTED):
             continue
         program, _, at = one["part"].partition(" ")
         found = compared(name, row["at"], None if program == row["twin"] else program, at, most)
@@ -346,6 +351,23 @@ def told_first(ranking: list[dict[str, Any]], tolerance: float) -> list[dict[str
     told = max(one["told"] for one in kept) - tolerance
     first = sorted((one for one in kept if one["told"] >= told), key=lambda one: (one["bits"], -one["told"]))
     return [*first, *(one for one in ranking if one not in first)]
+
+
+def by_agreement(rows: list[dict[str, Any]]) -> str:
+    """What the mean of accuracy and agreement on interchanged inputs would put first, in rows that have both.
+
+    Of the parts within a point of the best, and not five points less faithful, the simplest is first.
+    """
+    whole = [row for row in rows if all("swapped" in one for one in row["ranking"])]
+    again = []
+    for row in whole:
+        shares = [(one["accuracy"] + one["swapped"]) / 2 for one in row["ranking"]]
+        tied = [one for one, share in zip(row["ranking"], shares, strict=True) if share >= max(shares) - 0.01]
+        faithful = [one for one in tied if one["faithful"] >= max(other["faithful"] for other in tied) - FAITHFUL]
+        first = min(faithful, key=lambda one: (round(one["bits"], 9), -one["told"]))
+        again.append({**row, "ranking": [first, *(one for one in row["ranking"] if one is not first)]})
+    before, after = ([row for row in group if equality(row) <= 3] for group in (whole, again))
+    return f"equal in the program: {of(before, whole)}; by agreement {of(after, whole)}"
 
 
 def ranking_accuracy(ranking: list[dict[str, Any]]) -> float:
