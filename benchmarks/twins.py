@@ -180,7 +180,7 @@ def train_all(given: argparse.Namespace) -> None:
         list(pool.map(one, names))
 
 
-def aids(name: str) -> dict[str, float]:
+def aids(name: str) -> dict[str, Any]:
     """The weights of hints and of spare components."""
     return {"hint": 5.0, "spare": 1.0} if name in HARD else {"hint": 1.0, "spare": 0.0}
 

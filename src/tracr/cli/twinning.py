@@ -109,7 +109,7 @@ def twin(
     )  # needs JAX: wrong programs are told first
 
     several = len(names) > 1
-    settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp}
+    settings: dict[str, int | float | str] = {"width": width, "d_head": d_head, "d_mlp": d_mlp}
     settings |= {"steps": steps, "batch": batch, "start": start, "hint": hint, "spare": spare}
     chosen = tuple(numbers(seeds, "--seeds"))
     tasks = [

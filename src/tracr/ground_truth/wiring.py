@@ -373,9 +373,9 @@ def full_stop(text: str) -> str:
 
 def written_slots(matrix: Array) -> Slots:
     """The dimensions that a matrix [..., d_model] writes."""
-    return tuple(matrix.any(axis=0).nonzero()[0].tolist())
+    return tuple(np.flatnonzero(matrix.any(axis=0)).tolist())
 
 
 def read_slots(matrix: Array) -> Slots:
     """The dimensions that a matrix [d_model, ...] reads."""
-    return tuple(matrix.any(axis=1).nonzero()[0].tolist())
+    return tuple(np.flatnonzero(matrix.any(axis=1)).tolist())

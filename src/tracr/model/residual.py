@@ -185,7 +185,7 @@ class _Ends:
     def note(self, name: str, component: Component) -> None:
         """Note the directions that a component writes and reads; clearing a direction is not reading it."""
         for variable, matrix in component.writes:
-            for place in matrix.any(axis=0).nonzero()[0].tolist():
+            for place in np.flatnonzero(matrix.any(axis=0)).tolist():
                 self.writers[variable, place] = name
         if isinstance(component, Head):
             for part, linear in zip("qkv", component.maps, strict=True):
@@ -196,7 +196,7 @@ class _Ends:
     def note_reads(self, name: str, linear: LinearMap) -> None:
         """Note the directions that a map reads."""
         for variable, block in linear.blocks.items():
-            for place in block.any(axis=1).nonzero()[0].tolist():
+            for place in np.flatnonzero(block.any(axis=1)).tolist():
                 names = self.readers.setdefault((variable, place), [])
                 if name not in names:
                     names.append(name)
