@@ -1,7 +1,6 @@
 """Measures how many random programs are compiled and checked in a second, at the default controls.
 
     python benchmarks/sampling_speed.py [--count 600] [--ray] [-o docs/benchmarks/sampling.json]
-    python benchmarks/sampling_speed.py --against OTHER/src [--rounds 3] [-o ...]   # beside an older checkout
     python benchmarks/sampling_speed.py --page docs/datasets.md docs/benchmarks/sampling.json   # the table of the page
 
 Each line is one way to do it, all in one run, on the same programs:
@@ -17,9 +16,6 @@ changes it less than time on the clock. "2 cores" is the number of programs that
 cost; "clock" is what the clock showed, with whatever else the machine was doing. On a busy machine processor time is
 larger too, because processes share caches: the load average is noted before and after. Every model is compared with the
 vectorised interpreter on all inputs, padded and unpadded, and a wrong one ends the benchmark.
-
-With `--against`, new processes run this script in turn with the other code and with this code (`PYTHONPATH`), several
-rounds of each, and the least processor time of each line counts. Both then meet the same machine.
 """
 
 from __future__ import annotations
@@ -30,8 +26,6 @@ import json
 import logging
 import os
 import platform
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -40,7 +34,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import tracr
 from tracr.datasets import Controls
 from tracr.datasets.building import build_shards, outcomes
 from tracr.datasets.candidates import DrawTask, draw
@@ -55,7 +48,7 @@ R = TypeVar("R")
 WARMING = 8  # tasks before the measurement, which import modules and fill caches
 CONTROLS, SETTINGS = Controls(), Settings()
 LEAN = Settings(truth=False)
-HEAD = "| way | processor time for each, before | now | on two processors, by this | by the clock |"
+HEAD = "| way | processor time for each | on two processors, by this | by the clock |"
 
 
 class Timed:
@@ -130,35 +123,12 @@ def sampled(
     report(name, count, *min(best), limit)
 
 
-def in_turn(other: Path, rounds: int, arguments: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """The measurements of another checkout's code and of this code, in turn; the best of all rounds for each way."""
-    own = Path(__file__).resolve().parents[1] / "src"
-    sides: dict[str, list[list[dict[str, Any]]]] = {"before": [], "measured": []}
-    with tempfile.TemporaryDirectory() as folder:
-        for turn in range(rounds):
-            for side, source in (("before", other.resolve()), ("measured", own)):
-                print(f"round {turn}: {side}", flush=True)
-                found = Path(folder) / f"{turn}.{side}.json"
-                command = [sys.executable, __file__, *arguments, "-o", str(found)]
-                subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(source)})
-                content = json.loads(found.read_text(encoding="utf-8"))
-                assert content["source"] == str(source), f"{source} was not imported"
-                sides[side].append(content["measured"])
-    return {
-        side: [min(rows, key=lambda row: row["processor_seconds"]) for rows in zip(*found, strict=True)]
-        for side, found in sides.items()
-    }
-
-
 def table(found: dict[str, Any]) -> list[str]:
     """The measurements as a table for the page."""
-    lines = [HEAD, "|---|---|---|---|---|"]
-    before = {row["way"]: row for row in found["before"]}
+    lines = [HEAD, "|---|---|---|---|"]
     for row in found["measured"]:
         each, clock = row["processor_seconds"] / row["programs"], row["programs"] / row["clock_seconds"]
-        old = before[row["way"]]["processor_seconds"] / before[row["way"]]["programs"]
-        speeds = f"{2 / each:.0f} a second | {clock:.0f} a second"
-        lines.append(f"| {row['way']} | {1000 * old:.1f} ms | {1000 * each:.1f} ms | {speeds} |")
+        lines.append(f"| {row['way']} | {1000 * each:.1f} ms | {2 / each:.0f} a second | {clock:.0f} a second |")
     return lines
 
 
@@ -175,8 +145,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=600, help="how many programs (default: 600)")
     parser.add_argument("--ray", action="store_true", help="also over Ray")
-    parser.add_argument("--against", type=Path, help="also measure the code of another checkout: its folder src")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured with --against (default: 3)")
     parser.add_argument("-o", "--output", type=Path, help="write the measurements to this JSON file")
     parser.add_argument("--page", nargs=2, type=Path, metavar=("PAGE", "JSON"), help="only fill in the table of a page")
     chosen = parser.parse_args()
@@ -184,42 +152,22 @@ def main() -> None:
         fill(chosen.page[0], json.loads(chosen.page[1].read_text(encoding="utf-8")))
         return
     before = os.getloadavg()
-    found: dict[str, Any]
-    if chosen.against:
-        arguments = ["--count", str(chosen.count), *(["--ray"] if chosen.ray else [])]
-        found = in_turn(chosen.against, chosen.rounds, arguments)
-    else:
-        measure(chosen.count, chosen.ray)
-        found = {"source": str(Path(tracr.__file__).resolve().parents[1]), "measured": MEASURED}
-    if chosen.output:
-        machine: dict[str, Any] = {"processors": len(os.sched_getaffinity(0)), "model": processor()}
-        machine["python"] = platform.python_version()
-        loads = {"load_before": before[0], "load_after": os.getloadavg()[0]}
-        chosen.output.write_text(json.dumps({**machine, **loads, **found}, indent=1) + "\n", encoding="utf-8")
-
-
-def processor() -> str:
-    """The name of the processor, if the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-
-
-def measure(count: int, ray: bool) -> None:
-    """All ways, one after another."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     print(f"{'':<42} {'each':>11} {'2 cores':>9} {'clock':>9} {'limit':>9}")
-    limit = loops(min(300, count))
-    sampled("tracr sample --compile", count, over_processes(1), limit)
-    sampled("tracr sample --compile --no-truth", count, over_processes(1), limit, LEAN)
-    sampled("tracr sample --compile --jobs 2", count, over_processes(2), limit)
-    sampled("tracr sample --compile --no-truth --jobs 2", count, over_processes(2), limit, LEAN)
-    if ray:
-        sampled("tracr sample --compile --ray", count, over_ray(), limit)
-        sampled("tracr sample --compile --no-truth --ray", count, over_ray(), limit, LEAN)
+    limit = loops(min(300, chosen.count))
+    sampled("tracr sample --compile", chosen.count, over_processes(1), limit)
+    sampled("tracr sample --compile --no-truth", chosen.count, over_processes(1), limit, LEAN)
+    sampled("tracr sample --compile --jobs 2", chosen.count, over_processes(2), limit)
+    sampled("tracr sample --compile --no-truth --jobs 2", chosen.count, over_processes(2), limit, LEAN)
+    if chosen.ray:
+        sampled("tracr sample --compile --ray", chosen.count, over_ray(), limit)
+        sampled("tracr sample --compile --no-truth --ray", chosen.count, over_ray(), limit, LEAN)
+    if chosen.output:
+        machine = {"processors": os.cpu_count(), "python": platform.python_version()}
+        loads = {"load_before": before[0], "load_after": os.getloadavg()[0]}
+        text = json.dumps({**machine, **loads, "measured": MEASURED}, indent=1)
+        chosen.output.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

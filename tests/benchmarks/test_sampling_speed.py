@@ -32,15 +32,15 @@ def test_the_page_has_the_measured_numbers(speed: ModuleType) -> None:
 def test_a_table_is_filled_in(speed: ModuleType, tmp_path: Path) -> None:
     """Only the table changes; two processors make twice the programs of one in a second of its time."""
     page = tmp_path / "page.md"
-    page.write_text(f"before\n\n{speed.HEAD}\n|---|---|---|---|---|\n| old | 1 | 2 | 3 |\n\nafter\n", encoding="utf-8")
+    page.write_text(f"before\n\n{speed.HEAD}\n|---|---|---|---|\n| old | 1 | 2 | 3 |\n\nafter\n", encoding="utf-8")
     row = {"way": "a way", "programs": 100, "processor_seconds": 0.5, "clock_seconds": 2.0}
-    speed.fill(page, {"before": [{**row, "programs": 50}], "measured": [row]})
+    speed.fill(page, {"measured": [row]})
     assert page.read_text(encoding="utf-8").splitlines() == [
         "before",
         "",
         speed.HEAD,
-        "|---|---|---|---|---|",
-        "| a way | 10.0 ms | 5.0 ms | 400 a second | 50 a second |",
+        "|---|---|---|---|",
+        "| a way | 5.0 ms | 400 a second | 50 a second |",
         "",
         "after",
     ]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tracr.craft import staircases
 from tracr.craft.arithmetic import carry, divide, interpolate
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, read_code, read_number
 from tracr.craft.lookups import look_up, look_up_pairs
@@ -89,31 +86,6 @@ def test_widths_are_decoded_exactly(longest: int) -> None:
         values = np.zeros((longest + 1, 2), np.float32)
         values[:, 0] = np.minimum(shares.astype(np.float32) * np.float32(1 + wobble * 2**-24), 1)
         assert np.array_equal(run(units, {X: values}), np.eye(longest + 1))
-
-
-def test_a_staircase_that_repeats_is_that_of_its_own_number() -> None:
-    """Ramps are kept: those of a number with another error, grid, range, reach or softness are others."""
-    points, table = np.array([0.0, 0.25, 1.0]), np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 0.0]])
-    usual = (0.01, 0.0, 0.0, 1.0, 0.0, 0.0)
-    every: list[tuple[float, ...]] = [usual, (0.02, *usual[1:])]
-    every += [(*usual[:k], 0.125 + usual[k], *usual[k + 1 :]) for k in range(1, 6)]
-
-    def made(bounds: tuple[float, ...]) -> list[list[object]]:
-        error, grid, low, high, reach, soft = bounds
-        read = replace(number(low, high, Noise(error=error, grid=grid)), reach=reach)
-        units = staircase(read, points, table, {}, soft)
-        return [units.write.tolist(), [units.noise], *(block.tolist() for block in units.read.blocks.values())]
-
-    alone = []
-    for bounds in every:
-        staircases._known_ramps.cache_clear()
-        alone.append(made(bounds))
-    assert [made(bounds) for bounds in every] == alone
-    assert staircases._known_ramps.cache_info().currsize == len(every)
-    assert [made(bounds) for bounds in every] == alone
-    kept = staircases._known_ramps(points.tobytes(), table.tobytes(), table.shape, usual)
-    with pytest.raises(ValueError, match="read-only"):
-        kept.bias[0] = 1.0
 
 
 def test_points_closer_than_the_error_are_refused() -> None:

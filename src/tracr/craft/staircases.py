@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from typing import NamedTuple
-
 import numpy as np
 
 from tracr.craft.formats import Format
@@ -15,8 +12,6 @@ from tracr.craft.numerics import Noise, dyadic_grid, power_of_two_above
 from tracr.craft.variables import Array
 
 __all__ = ["TooClose", "cell_staircase", "staircase"]
-
-FEW = 4096  # cells of a table whose staircase is kept
 
 
 class TooClose(Exception):
@@ -44,76 +39,42 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others, sof
     point above (at the far ends of what `read` may hold there, if that is a range). The function then has a slope
     everywhere near a point with a step beside it, and `noise` leaves this out. For a short format see `cell_staircase`.
     """
-    bounds = read.noise.error, read.noise.grid, read.low, read.high, read.reach, soft
-    if table.size <= FEW and table.dtype == points.dtype == np.float64:
-        ramps = _known_ramps(points.tobytes(), table.tobytes(), table.shape, bounds)
-    else:
-        ramps = _ramps(points, table, bounds)
-    parts = []
-    if len(ramps.bias):
-        hidden = gated(read, read.number.then(ramps.scale[None, :]), ramps.ceiling, ramps.bias)
-        parts.append(Units(hidden, ramps.rows, ramps.noise))
-    if len(points) and (table[0].any() or not parts):
-        parts.append(constant_row(read, table[0]))
-    return join(*parts, *other_rows(read, others))
-
-
-class _Ramps(NamedTuple):
-    """The neurons of a staircase: what each multiplies the number by, its bias, its largest size, the row it writes."""
-
-    scale: Array
-    bias: Array
-    ceiling: Array
-    rows: Array
-    noise: Noise
-
-
-Bounds = tuple[float, float, float, float, float, float]
-"""The error and the grid of a number, its range and reach, and the softness of a staircase."""
-
-
-@functools.lru_cache(maxsize=512)
-def _known_ramps(points: bytes, table: bytes, shape: tuple[int, int], bounds: Bounds) -> _Ramps:
-    """`_ramps` of arrays given as bytes. Staircases repeat: most programs count something. The arrays are read-only."""
-    ramps = _ramps(np.frombuffer(points), np.frombuffer(table).reshape(shape), bounds)
-    for array in ramps[:4]:
-        array.flags.writeable = False
-    return ramps
-
-
-def _ramps(points: Array, table: Array, bounds: Bounds) -> _Ramps:
-    error, grid, low, high, reach, soft = bounds
     (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
     below, above = points[steps], points[steps + 1]
     gaps = (above - below).tolist()
     for step, gap in enumerate(gaps):
-        if 4 * error >= gap:
-            raise TooClose(float(below[step]), float(above[step]), error)
+        if 4 * read.noise.error >= gap:
+            raise TooClose(float(below[step]), float(above[step]), read.noise.error)
     rises = table[steps + 1] - table[steps]
     middles = (below + above) / 2
     slopes = np.array([power_of_two_above(2 / gap) for gap in gaps])
+    grid = read.noise.grid
     exact = False
     if grid and len(steps):
         common = float(slopes.max())
         grid = min(grid, 0.5 / common)
-        span = max(high - middles.min(), middles.max() - low) + 0.5 / common
+        span = max(read.high - middles.min(), middles.max() - read.low) + 0.5 / common
         if span / grid <= 2**23:
             sizes = np.abs(rises)
             exact = bool(((sizes == 0) | (sizes == 1)).all()) and int(sizes.sum(axis=0).max()) <= 2
             slopes = np.full(len(steps), common)
             middles = np.round(middles / grid) * grid
     noise = Noise()
-    largest = max(abs(low), abs(high)) + float(np.abs(points).max(initial=0.0))
+    largest = read.largest + float(np.abs(points).max(initial=0.0))
     if len(steps) and not exact:
-        span = high - low + float((1 / slopes).max())
+        span = read.high - read.low + float((1 / slopes).max())
         wobble = float(sum_error(2 * np.abs(rises) * slopes[:, None], largest, span).max(initial=0.0))
         noise = Noise(error=wobble, cold=wobble)
     if soft:
-        slopes, middles = (1 - 2 * soft) / (above - below + 2 * reach), (below + above) / 2
-    scale = np.concatenate([slopes, slopes])
+        slopes, middles = (1 - 2 * soft) / (above - below + 2 * read.reach), (below + above) / 2
+    twice = np.concatenate([slopes, slopes])
     centres = slopes * middles
     bias = np.concatenate([0.5 - centres, -0.5 - centres])
-    return _Ramps(scale, bias, scale * 2 * largest + 2, np.concatenate([rises, -rises]), noise)
+    hidden = gated(read, read.number.then(twice[None, :]), twice * 2 * largest + 2, bias)
+    parts = [Units(hidden, np.concatenate([rises, -rises]), noise)] if len(steps) else []
+    if len(points) and (table[0].any() or not parts):
+        parts.append(constant_row(read, table[0]))
+    return join(*parts, *other_rows(read, others))
 
 
 def cell_staircase(read: NumberRead, points: Array, table: Array, others: Others, to: Format) -> Units:

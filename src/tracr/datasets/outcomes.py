@@ -9,6 +9,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from tracr.datasets.behaviour import behaviour
 from tracr.datasets.packed_weights import PackedWeights
 from tracr.datasets.printing import with_lines
@@ -17,7 +19,6 @@ from tracr.datasets.records import Record, Refusal
 from tracr.datasets.settings import Settings
 from tracr.errors import FormatError, TracrError, TracrWarning
 from tracr.ground_truth.data import GroundTruth
-from tracr.ground_truth.json_text import truth_text
 from tracr.ground_truth.wiring import ground_truth_of
 from tracr.ir.domains import Finite
 from tracr.ir.layout import ALWAYS
@@ -25,7 +26,6 @@ from tracr.ir.options import Options
 from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile_model
 from tracr.model.residual import Dimension
-from tracr.model.running import flat_weights
 from tracr.rasp.expressions import SOp
 from tracr.runtime.outputs import Output
 from tracr.saving.values_json import encode_value
@@ -33,7 +33,6 @@ from tracr.saving.values_json import encode_value
 __all__ = ["ProgramOutcome", "compiled", "outcomes_of", "remade"]
 
 JSON = json.JSONEncoder(allow_nan=False, check_circular=False)
-TRUTH = "ground_truth"
 T = TypeVar("T")
 Weights = dict[str, PackedWeights]
 Steps = Generator[None, None, T]
@@ -111,18 +110,7 @@ def _outcome(record: Record, made: CompiledModel | Exception, settings: Settings
             entry = yield from _entry(record, made, settings, weights)
         except Exception:
             entry, weights = {"status": "failed", "reason": traceback.format_exc()}, {}
-    return ProgramOutcome(_text({**_origin(record), **entry})[1:], weights)
-
-
-def _text(entry: dict[str, Any]) -> str:
-    """An entry as JSON; the ground truth is JSON already."""
-    names = list(entry)
-    place = names.index(TRUTH) if TRUTH in entry else len(names)
-    before = JSON.encode({name: entry[name] for name in names[:place]})
-    if place == len(names):
-        return before
-    after = JSON.encode({name: entry[name] for name in names[place + 1 :]})
-    return f'{before[:-1]}, "{TRUTH}": {entry[TRUTH]}, {after[1:]}'
+    return ProgramOutcome(JSON.encode({**_origin(record), **entry})[1:], weights)
 
 
 def _origin(record: Record) -> dict[str, Any]:
@@ -142,7 +130,7 @@ def _entry(record: Record, model: CompiledModel, settings: Settings, weights: We
     }
     yield
     entry |= _description(model)
-    weights["."] = PackedWeights.of(model.parameters, flat_weights(model))
+    weights["."] = PackedWeights.of(model.cast(np.float32))
     yield
     if settings.truth:
         _ = model.residual, model.explanations  # which the ground truth is made of
@@ -196,7 +184,7 @@ def _mechanism(model: CompiledModel, truth: GroundTruth) -> dict[str, Any]:
     """The labels of the residual stream, and the ground truth."""
     return {
         "residual": [_dimension(dimension) for dimension in model.residual],
-        TRUTH: truth_text(truth),
+        "ground_truth": truth.to_dict(),
     }
 
 

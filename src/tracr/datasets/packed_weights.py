@@ -11,9 +11,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tracr.ir.parameters import Parameters
 from tracr.runtime.kernel.packed import flat
 
@@ -31,11 +28,10 @@ class PackedWeights:
     data: bytes
 
     @staticmethod
-    def of(parameters: Parameters, weights: NDArray[np.float32] | None = None) -> PackedWeights:
-        """The weights under the names of `Parameters.named`; `weights` are `flat(parameters)`, if they are at hand."""
-        arrays = tuple((name, array.shape) for name, array in parameters.named())
-        numbers = flat(parameters) if weights is None else weights
-        return PackedWeights(arrays, numbers.astype(NUMBERS, copy=False).tobytes())
+    def of(parameters: Parameters) -> PackedWeights:
+        """The weights under the names of `Parameters.named`."""
+        arrays = tuple((name, tuple(array.shape)) for name, array in parameters.named())
+        return PackedWeights(arrays, flat(parameters).astype(NUMBERS, copy=False).tobytes())
 
     def pieces(self, prefix: str) -> Iterable[tuple[str, tuple[int, ...], memoryview]]:
         """Each array: its name after the prefix, its shape, its bytes."""

@@ -6,9 +6,8 @@ into one input of a reader. Both are found in the weights (`wiring.py`). `docs/g
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
@@ -30,7 +29,6 @@ __all__ = [
     "GRANULARITIES",
     "Attends",
     "Edge",
-    "EdgeGroup",
     "FoldedVariable",
     "Granularity",
     "GroundTruth",
@@ -133,10 +131,6 @@ class Edge:
         return f"{self.source} -> {name}: {self.variable}{' (cancelled)' if self.cancelled else ''}"
 
 
-EdgeGroup = tuple[tuple[str, str, str, str], list[Edge], HookPlace, HookPlace]
-"""Source, target, input and variable of an edge; the finest edges it is made of; its places."""
-
-
 @dataclass(frozen=True)
 class FoldedVariable:
     """A variable without dimensions (level 2): the variables read in its place, and the inputs that read them."""
@@ -187,7 +181,17 @@ class GroundTruth(EdgeTruth):
     def coarsen(self, edges: Iterable[Edge], granularity: Granularity) -> tuple[Edge, ...]:
         """Merge edges of the finest granularity into those of another."""
         check_granularity(granularity)
-        return tuple(_merged_edge(*parts) for parts in _grouped(self, edges, granularity))
+        target = {node.id: merged_id(node, granularity) for node in self._nodes}
+        coarse = {node.id: node for node in self.nodes(granularity)}
+        inputs = {node.id: dict(node.inputs) for node in coarse.values()}
+        groups: dict[tuple[str, str, str, str], list[Edge]] = {}
+        for edge in edges:
+            reader = target[edge.target]
+            into = edge.input if edge.input in inputs[reader] else "in"
+            groups.setdefault((target[edge.source], reader, into, edge.variable), []).append(edge)
+        return tuple(
+            _merged_edge(key, group, coarse[key[0]].output, inputs[key[1]][key[2]]) for key, group in groups.items()
+        )
 
     def show(self) -> str:
         """What every node computes, then one line per edge, then the folded and absorbed variables."""
@@ -198,8 +202,19 @@ class GroundTruth(EdgeTruth):
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `to_json` as a dict."""
+        options = self.model.options
         return {
-            **heading(self),
+            "format": FORMAT,
+            "version": VERSION,
+            "outputs": [output.name for output in self.model.outputs],
+            "level": options.level,
+            "causal": options.causal,
+            "n_layers": self.model.n_layers,
+            "max_seq_len": options.max_seq_len,
+            "dimensions": self.model.residual.labels,
+            "folded": [{**vars(one)} for one in self.folded],
+            "absorbed": dict(self.model.circuit.rewriting.absorbed),
+            **self._directions(),
             "granularities": {
                 granularity: {
                     "nodes": [_node_json(node) for node in self.nodes(granularity)],
@@ -208,6 +223,11 @@ class GroundTruth(EdgeTruth):
                 for granularity in GRANULARITIES
             },
         }
+
+    def _directions(self) -> dict[str, Any]:
+        """For a variant: how it was made, and the direction [d_model] of each slot."""
+        variant = self.model.variant
+        return {"variant": list(variant.steps), "directions": variant.basis.write.tolist()} if variant.steps else {}
 
     def to_json(self) -> str:
         """The ground truth as JSON (docs/ground-truth.md); the same model gives the same text."""
@@ -329,7 +349,6 @@ def check_granularity(granularity: str) -> None:
         raise TracrError(f"no granularity {granularity!r}", hint=f"there are {', '.join(GRANULARITIES)}")
 
 
-@functools.lru_cache(maxsize=4096)
 def places(
     kind: str, layer: int | None, head: int | None, neurons: tuple[int, int] | None, granularity: Granularity
 ) -> tuple[HookPlace, tuple[tuple[str, HookPlace], ...]]:
@@ -382,56 +401,12 @@ def _merged_node(name: str, group: list[ModelNode], granularity: Granularity) ->
 
 def _merged_edge(key: tuple[str, str, str, str], group: list[Edge], output: HookPlace, place: HookPlace) -> Edge:
     """One edge for a group of edges; the key is its source, target, input and variable."""
-    slots, positions, cancelled = carried(group)
-    return Edge(*key, slots, output, place, positions, cancelled)
-
-
-def carried(group: Sequence[Edge]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...] | None, bool]:
-    """The slots and positions of an edge that is made of a group of edges, and whether it is cancelled."""
     first = group[0]
     if len(group) == 1:
-        return first.slots, first.positions, first.cancelled
+        return Edge(*key, first.slots, output, place, first.positions, first.cancelled)
     slots = tuple(sorted({slot for edge in group for slot in edge.slots}))
     positions = first.positions if len({edge.positions for edge in group}) == 1 else None
-    return slots, positions, all(edge.cancelled for edge in group)
-
-
-def edge_groups(truth: GroundTruth, granularity: Granularity) -> Iterator[EdgeGroup]:
-    """The groups of finest edges that are one edge of a granularity, for all edges."""
-    return _grouped(truth, truth._edges, granularity)
-
-
-def _grouped(truth: GroundTruth, edges: Iterable[Edge], granularity: Granularity) -> Iterator[EdgeGroup]:
-    target = {node.id: merged_id(node, granularity) for node in truth._nodes}
-    coarse = {node.id: node for node in truth.nodes(granularity)}
-    inputs = {node.id: dict(node.inputs) for node in coarse.values()}
-    groups: dict[tuple[str, str, str, str], list[Edge]] = {}
-    for edge in edges:
-        reader = target[edge.target]
-        into = edge.input if edge.input in inputs[reader] else "in"
-        groups.setdefault((target[edge.source], reader, into, edge.variable), []).append(edge)
-    for key, group in groups.items():
-        yield key, group, coarse[key[0]].output, inputs[key[1]][key[2]]
-
-
-def heading(truth: GroundTruth) -> dict[str, Any]:
-    """The part of `to_dict` before the nodes and edges; for a variant also how it was made, and its directions."""
-    model, options, variant = truth.model, truth.model.options, truth.model.variant
-    found: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "outputs": [output.name for output in model.outputs],
-        "level": options.level,
-        "causal": options.causal,
-        "n_layers": model.n_layers,
-        "max_seq_len": options.max_seq_len,
-        "dimensions": model.residual.labels,
-        "folded": [{**vars(one)} for one in truth.folded],
-        "absorbed": dict(model.circuit.rewriting.absorbed),
-    }
-    if variant.steps:
-        found |= {"variant": list(variant.steps), "directions": variant.basis.write.tolist()}
-    return found
+    return Edge(*key, slots, output, place, positions, all(edge.cancelled for edge in group))
 
 
 def _node_json(node: ModelNode) -> dict[str, Any]:

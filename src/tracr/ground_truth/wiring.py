@@ -87,7 +87,6 @@ class _Wiring:
         variables = list(model.layout.slots)
         named = [_special_label(model, variable) or variable.label for variable in variables]
         self.names = dict(zip(variables, unique_labels(named), strict=True))
-        self.carried: dict[tuple[Slots, int], dict[Variable, Slots]] = {}
         self.turns: list[list[Direction]] = [[] for _ in range(model.layout.width)]
         for direction in model.layout.directions:
             self.turns[direction.slot].append(direction)
@@ -209,13 +208,10 @@ class _Wiring:
         return node.source, node.origin
 
     def _by_variable(self, slots: Slots, time: int) -> dict[Variable, Slots]:
-        """The slots of each variable, after a sub-layer; kept, because a node needs them twice."""
-        if (slots, time) not in self.carried:
-            found: dict[Variable, list[int]] = {}
-            for slot in slots:
-                found.setdefault(self.held(slot, time).variable, []).append(slot)
-            self.carried[slots, time] = {variable: tuple(held) for variable, held in found.items()}
-        return self.carried[slots, time]
+        found: dict[Variable, list[int]] = {}
+        for slot in slots:
+            found.setdefault(self.held(slot, time).variable, []).append(slot)
+        return {variable: tuple(held) for variable, held in found.items()}
 
     def _list(self, slots: Slots, time: int) -> str:
         return ", ".join(self.names[variable] for variable in self._by_variable(slots, time)) or "nothing"

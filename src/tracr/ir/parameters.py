@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -33,14 +31,6 @@ class LayerParameters:
 
 PARTS = {field.name: "mlp" if field.name.endswith(("in", "out")) else "attn" for field in fields(LayerParameters)}
 """The name of each array of a layer, and the part of the layer it belongs to."""
-arrays_of: Callable[[LayerParameters], tuple[Tensor, ...]] = operator.attrgetter(*PARTS)
-"""The arrays of a layer, in the order of `PARTS`."""
-
-
-@functools.lru_cache(maxsize=256)
-def _names(number: int) -> tuple[str, ...]:
-    """The names of the arrays of a layer."""
-    return tuple(f"blocks.{number}.{part}.{name}" for name, part in PARTS.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +44,7 @@ class Parameters:
 
     def map(self, f: Callable[[Tensor], Tensor]) -> Parameters:
         """`f` of every array: a cast, a move to another framework."""
-        layers = tuple(LayerParameters(*map(f, arrays_of(layer))) for layer in self.layers)
+        layers = tuple(LayerParameters(*(f(getattr(layer, name)) for name in PARTS)) for layer in self.layers)
         return Parameters(f(self.W_E), f(self.W_pos), layers, f(self.W_U))
 
     def named(self) -> Iterator[tuple[str, Tensor]]:
@@ -62,7 +52,8 @@ class Parameters:
         yield "embed.W_E", self.W_E
         yield "pos_embed.W_pos", self.W_pos
         for number, layer in enumerate(self.layers):
-            yield from zip(_names(number), arrays_of(layer), strict=True)
+            for name, part in PARTS.items():
+                yield f"blocks.{number}.{part}.{name}", getattr(layer, name)
         yield "unembed.W_U", self.W_U
 
     def show(self) -> str:

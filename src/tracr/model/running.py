@@ -29,7 +29,6 @@ from tracr.model.verification import Verification, verify
 from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.forward import Hook, forward
 from tracr.runtime.kernel.kernel import Kernel
-from tracr.runtime.kernel.packed import flat
 from tracr.runtime.outputs import Output
 from tracr.runtime.tensors import read_array
 from tracr.runtime.vocabulary import Vocabulary
@@ -40,17 +39,11 @@ if TYPE_CHECKING:
     from tracr.model.setting import Intervention
     from tracr.model.variants.layer_norm import LayerNorm
 
-__all__ = ["RunnableModel", "flat_weights"]
+__all__ = ["RunnableModel"]
 
 Result = TypeVar("Result")
 CHUNK = 250_000  # activations of one chunk: few enough to fit in a processor's cache
-FEW = 100_000  # weights that are kept as one array
 SMALL = 1_000_000_000  # multiplications below which BLAS runs on one thread
-
-
-def flat_weights(model: RunnableModel) -> NDArray[np.float32]:
-    """All weights in float32, one array after another, as the C kernel runs them; a small model keeps them."""
-    return model._flat if model.n_parameters <= FEW else flat(model.parameters)
 
 
 class RunnableModel(ABC):
@@ -208,13 +201,7 @@ class RunnableModel(ABC):
     def _float32_kernel(self) -> Kernel | None:
         if self.norm:
             return None
-        weights = flat_weights(self)
-        return Kernel.of(self.parameters, self.vocabulary, self.outputs, self.options.causal, weights)
-
-    @cached_property
-    def _flat(self) -> NDArray[np.float32]:
-        """All weights in float32, one array after another."""
-        return flat(self.parameters)
+        return Kernel.of(self.parameters, self.vocabulary, self.outputs, self.options.causal)
 
     def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
         """The logits of one pass with the given weights.

@@ -237,8 +237,7 @@ class _Drawing(Pool):
         """Whether the s-op takes more than one value on a few inputs; other s-ops are mostly drawn again."""
         found: set[Value] = set()
         for xs, known in zip(_probes(self.limits), self.evaluated, strict=True):
-            simple = all(child in known for child in item.sop.children)
-            for expr in (item.sop,) if simple else topological([item.sop], known):
+            for expr in topological([item.sop], known):
                 known[expr] = INTERPRETER.evaluate_one(expr, xs, [known[child] for child in expr.children])
             found.update(known[item.sop])
             if len(found) > 1:

@@ -71,21 +71,11 @@ class Kernel:
         self._values, self._middles = outputs[0].ascending
 
     @staticmethod
-    def of(
-        parameters: Parameters,
-        vocabulary: Vocabulary,
-        outputs: Sequence[Output],
-        causal: bool,
-        weights: NDArray[np.float32] | None = None,
-    ) -> Kernel | None:
-        """The kernel with these weights; `None` if it was not built, or if products of matrices are faster.
-
-        `weights` are those of `flat(parameters)`, if they are at hand.
-        """
+    def of(parameters: Parameters, vocabulary: Vocabulary, outputs: Sequence[Output], causal: bool) -> Kernel | None:
+        """The kernel with these weights; `None` if it was not built, or if products of matrices are faster."""
         if _kernel is None:
             return None
-        if weights is None:
-            weights = flat(parameters)
+        weights = flat(parameters)
         many = np.count_nonzero(weights) > max(FEW_WEIGHTS, DENSE * weights.size)
         if many or not np.isfinite(weights).all():
             return None

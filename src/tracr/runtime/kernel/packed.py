@@ -7,19 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.ir.parameters import Parameters, arrays_of
+from tracr.ir.parameters import Parameters
 
 __all__ = ["flat", "sizes"]
 
 
 def flat(parameters: Parameters) -> NDArray[np.float32]:
     """All weights in float32, one array after another, in the order of `Parameters.named`."""
-    arrays = [parameters.W_E.ravel(), parameters.W_pos.ravel()]
-    for layer in parameters.layers:
-        arrays += [array.ravel() for array in arrays_of(layer)]
-    arrays.append(parameters.W_U.ravel())
     with np.errstate(over="ignore"):
-        return np.concatenate(arrays, dtype=np.float32, casting="same_kind")
+        return np.concatenate([array.ravel() for _, array in parameters.named()], dtype=np.float32, casting="same_kind")
 
 
 def sizes(parameters: Parameters) -> NDArray[Any]:
