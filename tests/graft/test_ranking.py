@@ -18,7 +18,7 @@ import torch
 from tracr import graft
 from tracr.graft.data import exchanged_inputs
 from tracr.graft.observed import coded, observe
-from tracr.graft.ranking import Agreement, ExplainedBy, _ordered, _worth_refining, told_of_writing
+from tracr.graft.ranking import HostAgreement, ExplainedBy, _ordered, _worth_refining, told_of_writing
 from tracr.graft.recovery import ShareInterval
 from tracr.graft.refining import refine_maps
 from tracr.graft.replacing import workbench
@@ -121,7 +121,7 @@ def test_agreement_asks_what_the_host_answers_with_its_own_component() -> None:
         bench = workbench(host, "blocks.0.mlp", inputs, share=0.5, seed=0, aim=aim, interchanged=True)
         assert bench.interchanged == (aim == "host")
         data, written = bench.test, bench.test_record.written
-        asked = Agreement.of(bench, data, bench.test_record.logits, written, 2)
+        asked = HostAgreement.of(bench, data, bench.test_record.logits, written, 2)
         both, swapped = asked.with_written(written)
         np.testing.assert_array_equal(both, data.scored)
         np.testing.assert_array_equal(swapped, data.scored)
@@ -168,7 +168,7 @@ def test_interchanges_teach_vectors_that_inputs_as_they_are_do_not_need() -> Non
         grafted = bench.graft([observed], observed.output)
         grafted.write.vectors.data[:] = 0
         refine_maps(grafted, 60)
-        asked = Agreement.of(bench, bench.test, bench.test_record.logits, bench.test_record.written, 4)
+        asked = HostAgreement.of(bench, bench.test, bench.test_record.logits, bench.test_record.written, 4)
         made = bench.computed(grafted.compiled_parts, grafted.write, bench.test, bench.test_record.stream)
         both, swapped = asked.with_written(grafted.write.map.written(made))
         found[interchanged] = swapped.sum() / bench.test.scored.sum()

@@ -199,7 +199,7 @@ def explain(
 def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[int]:
     """The numbers of the candidates, in the order of their agreement on a few inputs."""
     data = bench.fit.rows(np.arange(min(SHOWN, len(bench.fit))), cut=False)
-    asked = Agreement.of(bench, data, bench.record.logits[: len(data)], bench.record.written[: len(data)], 1)
+    asked = HostAgreement.of(bench, data, bench.record.logits[: len(data)], bench.record.written[: len(data)], 1)
     shares = []
     for one in candidates:
         maps = bench.write_maps(one.output, 2)
@@ -242,7 +242,7 @@ def _explained(
     made = [bench.computed(one.compiled_parts, one.write, test, streams) for one in grafts]
     logits = [one.logits(test.ids) for one in grafts]
     scores = [HostScore(*test.score(one)) for one in logits]
-    asked = Agreement.of(bench, test, bench.test_record.logits, bench.test_record.written, SWAPS)
+    asked = HostAgreement.of(bench, test, bench.test_record.logits, bench.test_record.written, SWAPS)
     agreed = [asked.with_written(one.write.map.written(found)) for one, found in zip(grafts, made, strict=True)]
     agreements, swapped = ([HostScore(pair[place], np.zeros_like(pair[place])) for pair in agreed] for place in (0, 1))
     best = max(agreements, key=recovery.accuracy)
@@ -277,7 +277,7 @@ def _explained(
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class HostAgreement:
     """What a host answers with its own component: on inputs as they are, and while the component computes on others.
 
     `sources` has for each interchange the input on which the component computes. With `aim="answers"` the inputs as
@@ -291,7 +291,7 @@ class Agreement:
     answers: tuple[NDArray[Any], ...]
 
     @classmethod
-    def of(cls, bench: Workbench, data: GraftData, logits: Any, written: NDArray[Any], swaps: int) -> Agreement:
+    def of(cls, bench: Workbench, data: GraftData, logits: Any, written: NDArray[Any], swaps: int) -> HostAgreement:
         """The host on data, given its logits there and what its component wrote."""
         if bench.aim == "answers":
             return cls(bench, data, None, (), ())
