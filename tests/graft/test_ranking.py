@@ -18,7 +18,7 @@ import torch
 from tracr import graft
 from tracr.graft.data import exchanged_inputs
 from tracr.graft.observed import coded, observe
-from tracr.graft.ranking import HostAgreement, ExplainedBy, _ordered, _worth_refining, told_of_writing
+from tracr.graft.ranking import ExplainedBy, HostAgreement, _ordered, _worth_refining, told_of_writing
 from tracr.graft.recovery import ShareInterval
 from tracr.graft.refining import refine_maps
 from tracr.graft.replacing import workbench
