@@ -2,6 +2,7 @@
 
     python benchmarks/replacing.py docs/natural/twins [-o docs/replacing/twins.json] [--only hist sort-0] [--table]
     python benchmarks/replacing.py FOLDER... [--seeds 0] [--refine 100] [--rank-only] [--jobs 16] [--until 1795000000]
+    python benchmarks/replacing.py FOLDER... --report -o ROWS       # controls, for rows of --rank-only
     python benchmarks/replacing.py --compare -o docs/replacing/twins_h200.json
 
 A folder holds twins as `twin.save` writes them. Rows that the file already has are kept: a stopped run continues. Maps
@@ -13,7 +14,10 @@ least 5 points of accuracy in the twin, a row has
   no part recovers 99 % in closed form; for each part how its output and the true one tell each other.
 
 With `--jobs` components are examined by several processes, those of large twins first; with `--until` (seconds since
-1970) no row is waited for after that moment.
+1970) no row is waited for after that moment. With `--shuffle` components are examined in a random order that depends on
+the names of twin and component alone: components that a stopped run did not finish come first in the next run, and the
+first rows of that order are a random sample. `--report` adds controls to rows that were ranked without them
+(`--rank-only`), in the same order.
 
 The first part of a ranking is the true one in one of these senses, each weaker than the one before (`EQUAL`):
 
@@ -40,6 +44,7 @@ any (within so much of the variance), and then the simplest is taken.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 import warnings
@@ -79,6 +84,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1500)
     parser.add_argument("--rank-only", action="store_true", help="no controls: less than half the time")
     parser.add_argument("--shuffle", action="store_true", help="in random order: a stopped run is a random sample")
+    parser.add_argument("--report", action="store_true", help="only add controls to rows that were ranked without")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--until", type=float, default=float("inf"), help="when to stop, in seconds since 1970")
     parser.add_argument("--compare", action="store_true", help="add comparisons in the teachers' programs")
@@ -92,10 +98,15 @@ def main() -> None:
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
     done = {(row["twin"], row["at"]) for row in rows}
     wanted = [one for folder in given.folders for one in components(folder, given) if (one[0].name, one[1]) not in done]
-    if given.shuffle:
-        wanted = [wanted[number] for number in np.random.default_rng(0).permutation(len(wanted))]
+    if given.report:
+        wanted = uncontrolled(rows, given.folders)
+    if given.shuffle or given.report:
+        wanted = sorted(wanted, key=place_in_order)
     for row in examined(wanted, given):
-        rows.append(row)
+        if given.report:
+            next(old for old in rows if (old["twin"], old["at"]) == (row["twin"], row["at"])).update(row)
+        else:
+            rows.append(row)
         print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
         kept(rows, given.out)
     left = [row for row in rows if given.compare and "ranking" in row and "in_program" not in row["ranking"][0]]
@@ -111,6 +122,22 @@ def main() -> None:
         first = [told_first(row["ranking"], tolerance)[0] for row in costly]
         right = [one for one in first if one["same"] or one["same_at_positions"]]
         print(f"told within {tolerance}: the true part, or equal at each position: {of(right, first)}")
+
+
+def place_in_order(one: tuple[Path, str]) -> str:
+    """A random number of a component, from the names alone: other twins in a folder do not change the order."""
+    place, at = one
+    return hashlib.sha256(f"{place.name} {at}".encode()).hexdigest()
+
+
+def uncontrolled(rows: list[dict[str, Any]], folders: list[Path]) -> list[tuple[Path, str]]:
+    """The components that were ranked without controls, and whose twins are in the folders."""
+    places = {place.name: place for folder in folders for place in folder.iterdir()}
+    return [
+        (places[row["twin"]], row["at"])
+        for row in rows
+        if "ranking" in row and "counts" not in row and row["twin"] in places
+    ]
 
 
 def kept(rows: list[dict[str, Any]], path: Path) -> None:
@@ -174,15 +201,16 @@ def components(folder: Path, given: argparse.Namespace) -> Iterator[tuple[Path, 
 
 def examined(wanted: list[tuple[Path, str]], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The rows of components, as they are ready."""
+    find = controls_of if given.report else row_of
     if given.jobs == 1:
         for place, at in wanted:
             if time.time() < given.until:
-                yield row_of(place, at, given)
+                yield find(place, at, given)
         return
     count = Counter(place for place, _ in wanted)
     pool = ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn"), initializer=alone)
-    order = wanted if given.shuffle else sorted(wanted, key=lambda one: -count[one[0]])
-    jobs = [pool.submit(row_of, *one, given) for one in order]
+    order = wanted if given.shuffle or given.report else sorted(wanted, key=lambda one: -count[one[0]])
+    jobs = [pool.submit(find, *one, given) for one in order]
     try:
         for job in as_completed(jobs, None if given.until == float("inf") else max(0.0, given.until - time.time())):
             try:
@@ -212,6 +240,15 @@ def row_of(place: Path, at: str, given: argparse.Namespace) -> dict[str, Any]:
     row: dict[str, Any] = {"twin": place.name, "at": at, "does": part.sentence, "most": given.inputs}
     found = measured(twin.to_torch(), part, parts, inputs, given)
     return {**row, **found, "seconds": round(time.time() - began, 1)}
+
+
+def controls_of(place: Path, at: str, given: argparse.Namespace) -> dict[str, Any]:
+    """What a report with controls adds to the row of a component that was ranked without."""
+    began, twin = time.time(), twin_at(place)
+    inputs = graft.inputs_of(twin.teacher, given.inputs)
+    found = reported(twin.to_torch(), graft.Part(twin.teacher, at), inputs, given.refine)
+    added = {name: found[name] for name in ("closed", "refined", "counts", "verdict", "reads") if name in found}
+    return {"twin": place.name, "at": at, **added, "report_seconds": round(time.time() - began, 1)}
 
 
 @cache
