@@ -34,7 +34,6 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -236,7 +235,7 @@ def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[s
     model, steps = case_of(name).load(), given.steps or LONGER.get(name, STEPS)
     began = time.time()
 
-    rows = partial(rows_of, name, model, given, steps, jax.devices()[0].device_kind)
+    about = (name, model, given, steps, jax.devices()[0].device_kind)
 
     def show(progress: natural.Progress) -> None:
         worst = " ".join(f"{one:.3f}" for one in progress.worst)
@@ -244,9 +243,9 @@ def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[s
         for twin in progress.twins:
             if not (folder := given.out / f"{name}-{twin.seed}").exists():
                 twin.save(folder)
-        write(
-            row_file(given.out, name), so_far(rows(progress.twins, time.time() - began), progress, name, seeds, steps)
-        )
+        seconds = time.time() - began
+        rows = rows_of(*about, progress.twins, seconds) + unfinished(columns(*about, seconds), progress, seeds)
+        write(row_file(given.out, name), sorted(rows, key=lambda row: row["seed"]))
 
     made = natural.twins(
         model,
@@ -261,7 +260,7 @@ def train(name: str, seeds: list[int], given: argparse.Namespace) -> list[dict[s
     for twin in made:
         twin.save(given.out / f"{name}-{twin.seed}")
         print(twin, f"{time.time() - began:.0f} s", flush=True)
-    return rows(made, time.time() - began)
+    return rows_of(*about, made, time.time() - began)
 
 
 def finish(name: str, seeds: list[int], given: argparse.Namespace) -> None:
@@ -328,40 +327,48 @@ def rows_of(
     seconds: float,
 ) -> list[dict[str, Any]]:
     """A row for each twin."""
+    shared = columns(name, model, given, steps, device, seconds)
     return [
         {
-            "program": name,
-            "tokens": len(model.options.vocab),
-            "length": model.options.max_seq_len,
-            "causal": model.options.causal,
-            "layers": model.n_layers,
+            **shared,
             "seed": twin.seed,
-            "sites": len(twin.admission.sites),
             "admitted": twin.admitted,
             "steps": twin.steps,
-            "most_steps": steps,
-            "batch": given.batch,
-            **aids(name),
-            "seconds": round(seconds, 1),
             "accuracy": twin.admission.accuracy.share,
             "missed": [str(site) for site in twin.admission.missed[:10]],
             "missed_sites": len(twin.admission.missed),
-            "device": device,
         }
         for twin in made
     ]
 
 
-def so_far(
-    rows: list[dict[str, Any]], progress: natural.Progress, name: str, seeds: list[int], steps: int
-) -> list[dict[str, Any]]:
-    """The rows of the admitted twins, and short ones of the others, in case that training is killed."""
-    others = [
-        {"program": name, "seed": seed, "admitted": False, "steps": progress.done, "most_steps": steps, "worst": worst}
+def columns(
+    name: str, model: tracr.CompiledModel, given: argparse.Namespace, steps: int, device: str, seconds: float
+) -> dict[str, Any]:
+    """The columns that all seeds of a program share."""
+    architecture = architecture_of(model, 64, 16, 128, layer_norm=True, activation="gelu")
+    return {
+        "program": name,
+        "tokens": len(model.options.vocab),
+        "length": model.options.max_seq_len,
+        "causal": model.options.causal,
+        "layers": model.n_layers,
+        "sites": len(architecture.sites.all),
+        "most_steps": steps,
+        "batch": given.batch,
+        **aids(name),
+        "seconds": round(seconds, 1),
+        "device": device,
+    }
+
+
+def unfinished(shared: dict[str, Any], progress: natural.Progress, seeds: list[int]) -> list[dict[str, Any]]:
+    """Rows of the seeds that are not admitted yet, in case that training is killed."""
+    return [
+        {**shared, "seed": seed, "admitted": False, "steps": progress.done, "worst": worst}
         for place, (seed, worst) in enumerate(zip(seeds, progress.worst, strict=True))
         if place not in progress.admitted
     ]
-    return sorted([*rows, *others], key=lambda row: row["seed"])
 
 
 def scored(out: Path, rows: list[dict[str, Any]], pairs: int) -> list[dict[str, Any]]:
