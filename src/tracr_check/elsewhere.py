@@ -50,11 +50,13 @@ def at_bos(head: Head) -> list[Added]:
         tops += [] if pad is None else [pad.max()]
         own = scores(query, key, key.middle, a)[0][0, 0]
         need(max(tops) <= own - a.apart, "the BOS query sees other keys", head.where)
-    found = []
-    for dim, reading in head.readings.items():
-        (lo, hi), leak = reading.at_bos(a), reading.leak(a)
-        found.append(Added(dim, "B", np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool)))
-    return found
+    return [_default(head, dim, reading, "B") for dim, reading in head.readings.items()]
+
+
+def _default(head: Head, dim: int, reading: Reading, owner: Var) -> Added:
+    """What queries add that give all weight to BOS."""
+    (lo, hi), leak = reading.at_bos(head.a), reading.leak(head.a)
+    return Added(dim, owner, np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool))
 
 
 def at_pad(head: Head) -> list[Added]:
@@ -65,7 +67,9 @@ def at_pad(head: Head) -> list[Added]:
     if not head.given.program.causal:
         with contextlib.suppress(Rejected):
             masks, selection = _pad_selection(head, pad)
-            if selection.weight is not None or selection.never:
+            if selection.never:
+                return [_default(head, dim, reading, "P") for dim, reading in head.readings.items()]
+            if selection.weight is not None:
                 return [_pad_count(head, dim, reading, selection) for dim, reading in head.readings.items()]
             if _one_key(head, masks):
                 return _pad_copies(head)

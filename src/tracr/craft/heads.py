@@ -255,14 +255,18 @@ def attend(
     """Add the BOS and PAD terms to the queries and keys of a selector; `always` is a term of every query for a key.
 
     In a short format every weight must be held. So BOS gets 2 gap from its own query, not 2 gap minus its logit; and if
-    `always` is read with a weight for BOS, it has a coordinate of its own.
+    `always` is read with a weight for BOS, it has a coordinate of its own. The query of PAD also gets 2 gap for BOS: its
+    codes are those of a value or 0, so that all keys are at 0 or below, and PAD writes what it would if no key were
+    selected. Otherwise PAD would count keys, and a table of several counts would write large numbers there.
     """
     every_query, bos_query = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     special = {BOS: np.array([[bos_logit, 2 * gap - bos_logit]]), PAD: -2 * gap * every_query}
+    queries = {ONE: every_query, BOS: bos_query}
     if to.short:
         special[BOS] = np.array([[bos_logit, 2 * gap]])
+        queries[PAD] = bos_query
         if BOS in always.blocks:
             query, key = query.beside(LinearMap.of(ONE, np.eye(1))), key.beside(always)
             always = LinearMap({}, 1)
     special_key = always.then(every_query) + LinearMap(special, width=2)
-    return query.beside(LinearMap({ONE: every_query, BOS: bos_query}, width=2)), key.beside(special_key)
+    return query.beside(LinearMap(queries, width=2)), key.beside(special_key)
