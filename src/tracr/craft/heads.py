@@ -6,7 +6,7 @@ weight 1/w exactly (see `numerics.leak` for gaps below `GAP`). Four more terms m
 - BOS has logit -gap/2. It gets attention if and only if no key is selected, and then carries the default.
 - PAD keys get another -2 gap. They never get attention, and a padded batch gives the unpadded answer.
 - The BOS query attends to BOS alone (+2 gap). A head therefore always writes the same at the BOS position (its
-  default), and readers can cancel it.
+  default), and readers can cancel it. In a short format the PAD query does so too.
 - For a selector width BOS has weight c instead (logit ln c) and the head reads c/(c+w).
 
 Codes at BOS read as zero. BOS keys and queries get nothing from the selector's own matrix, except the term that every
@@ -255,9 +255,11 @@ def attend(
     """Add the BOS and PAD terms to the queries and keys of a selector; `always` is a term of every query for a key.
 
     In a short format every weight must be held. So BOS gets 2 gap from its own query, not 2 gap minus its logit; and if
-    `always` is read with a weight for BOS, it has a coordinate of its own. The query of PAD also gets 2 gap for BOS: its
-    codes are those of a value or 0, so that all keys are at 0 or below, and PAD writes what it would if no key were
-    selected. Otherwise PAD would count keys, and a table of several counts would write large numbers there.
+    `always` is read with a weight for BOS, it has a coordinate of its own.
+
+    In a short format the query of PAD gets 2 gap for BOS, too. If it holds codes of values, or zeros, all keys are at 0
+    or below, and PAD adds what a query adds that selects nothing. No answer depends on this, but bounds of what PAD holds
+    do: otherwise PAD would count some keys for each of several heads, and a certificate would try all these counts.
     """
     every_query, bos_query = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     special = {BOS: np.array([[bos_logit, 2 * gap - bos_logit]]), PAD: -2 * gap * every_query}
