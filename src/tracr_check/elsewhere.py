@@ -3,7 +3,7 @@
 *BOS*: its query is proved to give all weight to BOS.
 
 *PAD*: nothing is said of which keys its queries should see. The pattern of a head may be proved (`selection.py`, with
-its own mask), and the owner is then a new variable:
+its own mask). If it has no keys, BOS has all the weight. Else the owner is a new variable:
 
 - *counting*: w of the n keys of tokens share the weight with BOS; the value is w.
 - *copying*: BOS is `apart` below the keys of the mask, and one factor of the mask allows each query one value of a
@@ -60,7 +60,7 @@ def _default(head: Head, dim: int, reading: Reading, owner: Var) -> Added:
 
 
 def at_pad(head: Head) -> list[Added]:
-    """A count of 0 to n keys or a copy of one if the pattern is proved, else a mean of anything."""
+    """What BOS holds, a count of 0 to n keys or a copy of one if the pattern is proved, else a mean of anything."""
     pad = head.states.pad
     if pad is None or not head.readings:
         return []
