@@ -258,8 +258,8 @@ def attend(
     `always` is read with a weight for BOS, it has a coordinate of its own.
 
     In a short format the query of PAD gets 2 gap for BOS, too. If it holds codes of values, or zeros, all keys are at 0
-    or below, and PAD adds what a query adds that selects nothing. No answer depends on this, but bounds of what PAD holds
-    do: otherwise PAD would count some keys for each of several heads, and a certificate would try all these counts.
+    or below, and PAD adds what a query adds that selects nothing. No answer depends on this, but what is known of PAD
+    does: otherwise PAD would count some keys for each of several heads, and the checker would try all these counts.
     """
     every_query, bos_query = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     special = {BOS: np.array([[bos_logit, 2 * gap - bos_logit]]), PAD: -2 * gap * every_query}
