@@ -361,13 +361,13 @@ def pad_weights(model: CompiledModel) -> Iterator[dict[str, NDArray[Any]]]:
     weights, (at,) = Parsed(model).weights, model.layout.slots[PAD]
     for name in sorted(weights):
         if name.endswith(("W_Q", "W_K")) and weights[name][:, at].any():
-            for factor in (0.0, -1.0, 0.5, 2.0):
+            for factor in (0.0, 0.5, -1.0):
                 array = weights[name].copy()
                 array[:, at] *= factor
                 yield {name: array}
 
 
-@pytest.mark.parametrize("name", PADDED)
+@pytest.mark.parametrize("name", ["hist", "sort_composite", *slow(["frac_prevs", "most_freq"])])
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_no_harmful_change_of_pad_is_accepted(name: str, dtype: str) -> None:
     """PAD queries that see tokens, or PAD keys that are seen: rejected if any padded input has a wrong answer."""
@@ -378,35 +378,32 @@ def test_no_harmful_change_of_pad_is_accepted(name: str, dtype: str) -> None:
     assert 2 * kept >= harmless
 
 
-def rare_neurons(model: CompiledModel, one: Arithmetic, rare: str, others: list[str]) -> list[tuple[int, int]]:
-    """The neurons, by layer and place, that are on for a rare input and for no other."""
-    weights = Parsed(model).weights
-    found: dict[str, list[NDArray[Any]]] = {}
-    for kind, texts in (("rare", [rare]), ("others", others)):
-        seen = found.setdefault(kind, [])
-        stored_network(weights, model.encode(texts), lambda array: stored(one, array), seen)
-    on = [[(hidden > 0).any((0, 1)) for hidden in seen] for seen in (found["rare"], found["others"])]
-    return [
-        (layer, int(place))
-        for layer, (mine, usual) in enumerate(zip(*on, strict=True))
-        for place in np.flatnonzero(mine & ~usual)
-    ]
-
-
 @pytest.mark.slow
 def test_a_needle_of_dyck2_is_rejected_in_bfloat16() -> None:
-    """16 tokens, 8 of them possible: a neuron that is on for 16 opening brackets only writes nothing. Rejected."""
+    """A neuron that is on for 16 opening brackets, and for no other input of 8¹⁶ that was tried, writes nothing."""
     one, length = ARITHMETICS["bfloat16"], 16
     made = EXAMPLES["dyck2"].made_for("(){}abcd", length)
     model = tracr.compile(made.program, made.vocab, length, level=1, dtype="bfloat16")
     parsed, rng = Parsed(model), np.random.default_rng(7)
+    rows = ["(" * length, *("(" * count + "a" * (length - count) for count in range(length))]
+    rows += ["".join(rng.choice(list("((({})ab"), length)) for _ in range(60)]
+    ids, neurons = model.encode([list(row) for row in rows]), list[NDArray[Any]]()
+
+    def answers(weights: Any, neurons: list[NDArray[Any]] | None = None) -> NDArray[Any]:
+        logits = stored_network(weights, ids, lambda array: stored(one, array), neurons)
+        return np.asarray(model.outputs[0].codes(logits[:, 1:]))
+
+    right = answers(parsed.weights, neurons)
+    found = 0
+    for layer, hidden in enumerate(neurons):
+        on = (hidden > 0).any(1)
+        for place in np.flatnonzero(on[0] & ~on[1:].any(0)):
+            name = f"blocks.{layer}.mlp.W_out"
+            array = parsed.weights[name].copy()
+            array[place] = 0
+            changed = {**parsed.weights, name: array}
+            if not found and (answers(changed) != right).any(1).nonzero()[0].tolist() == [0]:
+                assert parsed.reason(changed, arithmetic="bfloat16") != ""
+                found += 1
+    assert found
     assert parsed.reason(arithmetic="bfloat16") == ""
-    opened = ["(" * count + "a" * (length - count) for count in range(length)]
-    drawn = ["".join(rng.choice(list("((({})ab"), length)) for _ in range(60)]
-    neurons = rare_neurons(model, one, "(" * length, opened + drawn)
-    assert neurons
-    for layer, place in neurons[-2:]:
-        name = f"blocks.{layer}.mlp.W_out"
-        array = parsed.weights[name].copy()
-        array[place] = 0
-        assert parsed.reason({**parsed.weights, name: array}, arithmetic="bfloat16") != ""
