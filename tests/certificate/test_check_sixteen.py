@@ -396,7 +396,7 @@ def test_a_needle_of_dyck2_is_rejected_in_bfloat16() -> None:
     right = answers(parsed.weights, neurons)
     found = 0
     for layer, hidden in enumerate(neurons):
-        on = (hidden > 0).any(1)
+        on = np.asarray(np.any(hidden > 0, axis=1))
         for place in np.flatnonzero(on[0] & ~on[1:].any(0)):
             name = f"blocks.{layer}.mlp.W_out"
             array = parsed.weights[name].copy()
