@@ -83,7 +83,7 @@ def variants(found: Mapping[str, Any]) -> Iterator[str]:
 def sixteen(found: Mapping[str, Any]) -> Iterator[str]:
     """How many models compiled for a format are accepted in it, by level; which are not, and times and memory."""
     groups = {name: found[name] for name in FORMATS if name in found}
-    yield "| the library at (8, 16), padded | level 0 | level 1 | level 2 | under 10 s | most seconds | most megabytes |"
+    yield "| the library at (8, 16), padded | level 0 | level 1 | level 2 | under 10 s | most s | most megabytes |"
     yield "|---|---|---|---|---|---|---|"
     for name, one in groups.items():
         levels = " | ".join("{} of {}".format(*one["levels"][level]) for level in "012")
