@@ -31,6 +31,7 @@ VARIANTS = {
     "norms": "with layer norms",
     "gpt2": 'GPT-2 checkpoints, `activation="relu"`',
 }
+FORMATS = ("bfloat16", "float16")
 
 
 def coverage(found: Mapping[str, Any]) -> Iterator[str]:
@@ -80,14 +81,21 @@ def variants(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def sixteen(found: Mapping[str, Any]) -> Iterator[str]:
-    """How many models compiled for bfloat16 are accepted in it, by level, and which programs are not."""
-    group = found["bfloat16"]
-    yield "| compiled for bfloat16 and checked in it, padded, at (8, 16) | level 0 | level 1 | level 2 |"
-    yield "|---|---|---|---|"
-    yield f"| the library | {' | '.join('{} of {}'.format(*group['levels'][one]) for one in '012')} |"
+    """How many models compiled for a format are accepted in it, by level; which are not, and times and memory."""
+    groups = {name: found[name] for name in FORMATS if name in found}
+    yield "| the library at (8, 16), padded | level 0 | level 1 | level 2 | under 10 s | most s | most megabytes |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, one in groups.items():
+        levels = " | ".join("{} of {}".format(*one["levels"][level]) for level in "012")
+        yield (
+            f"| compiled for {name} and checked in it | {levels} | {one['under 10 seconds']} of {one['models']} "
+            f"| {one['seconds, most']:g} | {one['megabytes, most']:,} |"
+        )
     yield ""
-    for what, rows in (("Rejected", group["rejected"]), ("Not compiled", group["not compiled"])):
-        yield f"{what}: {', '.join(dict.fromkeys(f'`{name}`' for name, _, _ in rows)) or 'none'}."
+    for what in ("slow", "rejected", "not compiled"):
+        rows = [f"`{name}` ({group}, {level})" for group in groups for name, level, _ in groups[group][what]]
+        label = "Ten seconds or more (program, format, level)" if what == "slow" else what.capitalize()
+        yield f"{label}: {', '.join(rows) or 'none'}."
 
 
 def mutants(found: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -120,9 +121,18 @@ class State:
     def column(self, dim: int) -> dict[Var, tuple[Array, Array, Array]]:
         """For every variable that the dimension depends on: lo, hi and grid by value."""
         found = {}
+        for name, place in self._places.get(dim, ()):
+            boxes = self.tables[name]
+            found[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
+        return found
+
+    @cached_property
+    def _places(self) -> dict[int, list[tuple[Var, int]]]:
+        """For each dimension, the tables that have it, and where."""
+        found: dict[int, list[tuple[Var, int]]] = {}
         for name, boxes in self.tables.items():
-            for place in np.flatnonzero(boxes.dims == dim):
-                found[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
+            for place, dim in enumerate(boxes.dims.tolist()):
+                found.setdefault(dim, []).append((name, place))
         return found
 
     def sharp(self, matrix: Array) -> NDArray[np.bool_]:

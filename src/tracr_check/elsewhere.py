@@ -3,7 +3,7 @@
 *BOS*: its query is proved to give all weight to BOS.
 
 *PAD*: nothing is said of which keys its queries should see. The pattern of a head may be proved (`selection.py`, with
-its own mask), and the owner is then a new variable:
+its own mask). If it has no keys, BOS has all the weight. Else the owner is a new variable:
 
 - *counting*: w of the n keys of tokens share the weight with BOS; the value is w.
 - *copying*: BOS is `apart` below the keys of the mask, and one factor of the mask allows each query one value of a
@@ -50,22 +50,26 @@ def at_bos(head: Head) -> list[Added]:
         tops += [] if pad is None else [pad.max()]
         own = scores(query, key, key.middle, a)[0][0, 0]
         need(max(tops) <= own - a.apart, "the BOS query sees other keys", head.where)
-    found = []
-    for dim, reading in head.readings.items():
-        (lo, hi), leak = reading.at_bos(a), reading.leak(a)
-        found.append(Added(dim, "B", np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool)))
-    return found
+    return [_default(head, dim, reading, "B") for dim, reading in head.readings.items()]
+
+
+def _default(head: Head, dim: int, reading: Reading, owner: Var) -> Added:
+    """What queries add that give all weight to BOS."""
+    (lo, hi), leak = reading.at_bos(head.a), reading.leak(head.a)
+    return Added(dim, owner, np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool))
 
 
 def at_pad(head: Head) -> list[Added]:
-    """A count of 0 to n keys or a copy of one if the pattern is proved, else a mean of anything."""
+    """What BOS holds, a count of 0 to n keys or a copy of one if the pattern is proved, else a mean of anything."""
     pad = head.states.pad
     if pad is None or not head.readings:
         return []
     if not head.given.program.causal:
         with contextlib.suppress(Rejected):
             masks, selection = _pad_selection(head, pad)
-            if selection.weight is not None or selection.never:
+            if selection.never:
+                return [_default(head, dim, reading, "P") for dim, reading in head.readings.items()]
+            if selection.weight is not None:
                 return [_pad_count(head, dim, reading, selection) for dim, reading in head.readings.items()]
             if _one_key(head, masks):
                 return _pad_copies(head)

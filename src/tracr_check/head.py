@@ -24,7 +24,7 @@ from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
 from tracr_check.scores import ALONE, Beside, Vectors, beside, hulls, pad_scores, scores, stored_vectors
-from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
+from tracr_check.selection import Factor, Mask, Selection, only_bos, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
@@ -170,7 +170,7 @@ class Head:
         return self.selections[selector]
 
     def proved(self, queries: Queries, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
-        """Prove the pattern of some queries, factor by factor."""
+        """Prove the pattern of some queries, factor by factor; "own": no key, if BOS is `apart` above all keys."""
         program = self.given.program
         conjuncts = [one.number for one in program.conjuncts(selector)] if isinstance(selector, int) else []
         links: list[Link] = list(
@@ -195,6 +195,9 @@ class Head:
             ref = reference(one)
             pad = self.pad_bound(one.q, ref, self.components(group), by_pad)
             bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
+        if selector == "own" and only_bos(bounds, self.a):
+            nothing = [replace(one.mask, chosen=np.zeros_like(one.mask.chosen)) for one in factors]
+            return tuple(nothing), Selection(0.0, None, sure=False, never=True)
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
         return tuple(one.mask for one in factors), proved_selection(few, bounds, sure, self.a, self.where)
 

@@ -126,12 +126,12 @@ class _Step:
             tables[boxes.dims] += ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
         fixed = (lo == hi) & (tables <= 1)  # not a sum of several numbers, which may be rounded
         w, b = self.neurons.w_in, self.neurons.b_in
-        counted = fixed[:, None] & self.sharp
-        constants = np.where(counted, lo[:, None], 0.0)
-        weights = np.where(counted, 0.0, w)
-        products = np.vstack([constants * w, b[None]])
+        weights = np.where(fixed[:, None] & self.sharp, 0.0, w)
+        used = np.flatnonzero(fixed & (lo != 0))
+        constants = np.where(self.sharp, lo[used, None], 0.0)
+        products = np.vstack([constants * w[used], b[None]])
         size = np.abs(products).sum(0)
-        few = (bits_of(constants) + bits_of(w) <= 53).all(0)
+        few = (bits_of(constants) + bits_of(w[used]) <= 53).all(0)
         exact = few & (size <= 2.0**52 * grid_of(products).min(0))
         return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size), size
 

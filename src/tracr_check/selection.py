@@ -32,7 +32,7 @@ from tracr_check.scores import Beside, Vectors, scores
 from tracr_check.variables import Array, Env
 from tracr_check.verdict import need
 
-__all__ = ["Factor", "Mask", "Selection", "own_mask", "proved_selection", "reference"]
+__all__ = ["Factor", "Mask", "Selection", "only_bos", "own_mask", "proved_selection", "reference"]
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
@@ -178,6 +178,12 @@ def _pairs(first: Array, second: Array, way: int) -> Array:
         rest = total - a
         error = (a - (total - rest)) + (b - rest)
     return np.where(way * error > 0, np.nextafter(total, way * INF), total).reshape(-1)
+
+
+def only_bos(bounds: Sequence[Bounds], a: Arithmetic) -> bool:
+    """Whether every key, PAD included, is `apart` below BOS for every class of queries."""
+    total = reduce(Bounds.and_, bounds)
+    return bool((np.maximum(total.any, total.pad) <= total.bos_lo - a.apart).all())
 
 
 def proved_selection(

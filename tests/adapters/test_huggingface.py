@@ -296,7 +296,7 @@ def test_the_card_says_what_is_needed(tmp_path: Path) -> None:
     assert re.search(
         r"blocks.\d.attn.0: Head 0 of layer \d writes induction: copies tokens from the positions so far", text
     )
-    assert "epsilon is 2^40" in text
+    assert "epsilon is 2^80" in text
     assert "all 363 inputs compared, padded and unpadded: all agree" in text
     assert "model.generate(" in text
     assert "torch.zeros" not in text

@@ -127,9 +127,15 @@ def network(weights: Any, ids: NDArray[Any], causal: bool = False) -> NDArray[np
 
 
 def stored_network(
-    weights: Any, ids: NDArray[Any], stored: Callable[[NDArray[Any]], NDArray[np.float32]]
+    weights: Any,
+    ids: NDArray[Any],
+    stored: Callable[[NDArray[Any]], NDArray[np.float32]],
+    neurons: list[NDArray[Any]] | None = None,
 ) -> NDArray[np.float64]:
-    """Logits with every stored number rounded to a format, and sums in float32; a bias is added to a stored sum."""
+    """Logits with every stored number rounded to a format, and sums in float32; a bias is added to a stored sum.
+
+    What the neurons of each layer hold is added to `neurons`.
+    """
     w = {name: stored(array) for name, array in weights.items()}
     x = stored(w["embed.W_E"][ids] + w["pos_embed.W_pos"][: ids.shape[1]])
     for layer in range(len({name.split(".")[1] for name in w if name.startswith("blocks.")})):
@@ -142,6 +148,8 @@ def stored_network(
             out += stored(stored(e / e.sum(-1, keepdims=True)) @ v) @ w[a + "W_O"][h]
         x = stored(x + stored(stored(out) + w[a + "b_O"]))
         hidden = np.maximum(stored(stored(x @ w[m + "W_in"]) + w[m + "b_in"]), 0)
+        if neurons is not None:
+            neurons.append(hidden)
         x = stored(x + stored(stored(hidden @ w[m + "W_out"]) + w[m + "b_out"]))
     return np.asarray(x @ w["unembed.W_U"], np.float64)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 import tracr
 from tests.certificate.check_cases import Exhaustive, Parsed, codes_of, evaluations, stored_network
 from tests.tiers import slow
+from tracr.craft.linear import PAD
 from tracr.model.compiled import CompiledModel
 from tracr.rasp.programs import EXAMPLES
+from tracr_check import elsewhere, groups
 from tracr_check.aggregate import Reading, counted
 from tracr_check.arithmetic import ARITHMETICS, Arithmetic
 from tracr_check.boxes import INF, on_grid
@@ -252,7 +255,10 @@ def test_counts_of_other_values_are_no_mean() -> None:
 
 # Models
 
-MODELS = ["length", "hist", "frac_prevs", *slow(["hist_bos", "sort_composite", "reverse", "shuffle_dyck", "most_freq"])]
+MODELS = [
+    *["length", "hist", "frac_prevs"],
+    *slow(["hist_bos", "sort_composite", "reverse", "shuffle_dyck", "most_freq", "dyck2", "closer"]),
+]
 
 
 def stored(one: Arithmetic, array: NDArray[Any]) -> NDArray[np.float32]:
@@ -271,34 +277,42 @@ def wrong(model: CompiledModel, every: Exhaustive, weights: Any, one: Arithmetic
     return False
 
 
-def tried(model: CompiledModel, dtype: str, count: int, seed: int) -> tuple[int, int, int, int]:
-    """Mutants of one weight: how many are harmful, how many of these accepted; harmless, how many of these accepted."""
+def tried(model: CompiledModel, dtype: str, changes: Iterable[dict[str, NDArray[Any]]]) -> tuple[int, int, int, int]:
+    """Mutants: how many are harmful, how many of these accepted; harmless, how many of these accepted."""
     parsed, every, one = Parsed(model), Exhaustive(model), ARITHMETICS[dtype]
     assert parsed.reason(arithmetic=dtype) == ""
     assert not wrong(model, every, parsed.weights, one)
-    rng, found = np.random.default_rng(seed), np.zeros((2, 2), int)
-    names = sorted(name for name, array in parsed.weights.items() if array.any())
+    found = np.zeros((2, 2), int)
+    for change in changes:
+        changed = {**parsed.weights, **change}
+        harm = wrong(model, every, changed, one)
+        accepted = parsed.reason(changed, arithmetic=dtype) == ""
+        assert not (harm and accepted), list(change)
+        found[int(not harm), int(accepted)] += 1
+    return int(found[0].sum()), int(found[0, 1]), int(found[1].sum()), int(found[1, 1])
+
+
+def single_weights(model: CompiledModel, count: int, seed: int) -> Iterator[dict[str, NDArray[Any]]]:
+    """Changes of one weight."""
+    rng, weights = np.random.default_rng(seed), Parsed(model).weights
+    names = sorted(name for name, array in weights.items() if array.any())
     for _ in range(count):
         name = names[rng.integers(len(names))]
-        array = parsed.weights[name].copy()
+        array = weights[name].copy()
         flat = array.reshape(-1)
         if rng.random() < 0.8:
             flat[rng.choice(np.flatnonzero(flat))] *= rng.choice([0.0, -1.0, 0.9, 1.008, 1.02, 1.5])
         else:
             flat[rng.integers(flat.size)] = rng.choice([0.0078125, 0.5, -0.5, 1.0, -3.0, 256.0])
-        changed = {**parsed.weights, name: array}
-        harm = wrong(model, every, changed, one)
-        accepted = parsed.reason(changed, arithmetic=dtype) == ""
-        assert not (harm and accepted), name
-        found[int(not harm), int(accepted)] += 1
-    return int(found[0].sum()), int(found[0, 1]), int(found[1].sum()), int(found[1, 1])
+        yield {name: array}
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_no_harmful_mutant_is_accepted_in_sixteen_bits(name: str, dtype: str) -> None:
     """Models compiled for 16 bits are accepted; mutants that are wrong when run in 16 bits on every input are not."""
-    harmful, accepted, _, _ = tried(small(name, 1, dtype), dtype, 20, 5)
+    model = small(name, 1, dtype)
+    harmful, accepted, _, _ = tried(model, dtype, single_weights(model, 20, 5))
     assert harmful
     assert not accepted
 
@@ -310,3 +324,86 @@ def test_no_harmful_mutant_is_accepted_in_sixteen_bits(name: str, dtype: str) ->
 def test_models_for_sixteen_bits_are_accepted(name: str, level: int, dtype: str) -> None:
     """Counts, matches, means of counts and sums of counts."""
     assert Parsed(small(name, level, dtype, 5)).reason(arithmetic=dtype) == ""
+
+
+# PAD
+
+PADDED = ["hist", "sort_composite", *slow(["frac_prevs", "dyck2", "closer", "most_freq"])]
+
+
+@pytest.mark.parametrize("name", PADDED)
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_pad_does_not_depend_on_the_tokens(name: str, dtype: str) -> None:
+    """The query of PAD sees BOS only: what PAD holds, and so its logits, is a function of its position."""
+    model, one = small(name, 1, dtype), ARITHMETICS[dtype]
+    weights, rows = Parsed(model).weights, []
+    for ids, length, _ in Exhaustive(model).cases:
+        logits = stored_network(weights, ids, lambda array: stored(one, array))
+        rows.append({place: logits[:, place] for place in range(length + 1, ids.shape[1])})
+    known = {place: row[place][0] for row in rows for place in row}
+    assert sorted(known) == list(range(2, model.options.max_seq_len + 1))
+    assert all((found == known[place]).all() for row in rows for place, found in row.items())
+
+
+@pytest.mark.parametrize("name", PADDED)
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_pad_is_what_a_query_without_keys_writes(name: str, in_groups: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other rule for PAD is needed, also if heads are proved literal by literal."""
+    for rule in ("_pad_count", "_pad_copies", "_pad_mean"):
+        monkeypatch.setattr(elsewhere, rule, None)
+    if in_groups:
+        monkeypatch.setattr(groups, "FEW_CELLS", 0)
+    assert Parsed(small(name, 1, "bfloat16")).reason(arithmetic="bfloat16") == ""
+
+
+def pad_weights(model: CompiledModel) -> Iterator[dict[str, NDArray[Any]]]:
+    """Changes of the weights with which heads read the direction of PAD, in queries and in keys."""
+    weights, (at,) = Parsed(model).weights, model.layout.slots[PAD]
+    for name in sorted(weights):
+        if name.endswith(("W_Q", "W_K")) and weights[name][:, at].any():
+            for factor in (0.0, 0.5, -1.0):
+                array = weights[name].copy()
+                array[:, at] *= factor
+                yield {name: array}
+
+
+@pytest.mark.parametrize("name", ["hist", "sort_composite", *slow(["frac_prevs", "most_freq"])])
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_no_harmful_change_of_pad_is_accepted(name: str, dtype: str) -> None:
+    """PAD queries that see tokens, or PAD keys that are seen: rejected if any padded input has a wrong answer."""
+    model = small(name, 1, dtype)
+    harmful, accepted, harmless, kept = tried(model, dtype, pad_weights(model))
+    assert harmful
+    assert not accepted
+    assert 2 * kept >= harmless
+
+
+@pytest.mark.slow
+def test_a_needle_of_dyck2_is_rejected_in_bfloat16() -> None:
+    """A neuron that is on for 16 opening brackets, and for no other input of 8¹⁶ that was tried, writes nothing."""
+    one, length = ARITHMETICS["bfloat16"], 16
+    made = EXAMPLES["dyck2"].made_for("(){}abcd", length)
+    model = tracr.compile(made.program, made.vocab, length, level=1, dtype="bfloat16")
+    parsed, rng = Parsed(model), np.random.default_rng(7)
+    rows = ["(" * length, *("(" * count + "a" * (length - count) for count in range(length))]
+    rows += ["".join(rng.choice(list("((({})ab"), length)) for _ in range(60)]
+    ids, neurons = model.encode([list(row) for row in rows]), list[NDArray[Any]]()
+
+    def answers(weights: Any, neurons: list[NDArray[Any]] | None = None) -> NDArray[Any]:
+        logits = stored_network(weights, ids, lambda array: stored(one, array), neurons)
+        return np.asarray(model.outputs[0].codes(logits[:, 1:]))
+
+    right = answers(parsed.weights, neurons)
+    found = 0
+    for layer, hidden in enumerate(neurons):
+        on = np.asarray(np.any(hidden > 0, axis=1))
+        for place in np.flatnonzero(on[0] & ~on[1:].any(0)):
+            name = f"blocks.{layer}.mlp.W_out"
+            array = parsed.weights[name].copy()
+            array[place] = 0
+            changed = {**parsed.weights, name: array}
+            if not found and np.flatnonzero(np.any(answers(changed) != right, axis=1)).tolist() == [0]:
+                assert parsed.reason(changed, arithmetic="bfloat16") != ""
+                found += 1
+    assert found
+    assert parsed.reason(arithmetic="bfloat16") == ""

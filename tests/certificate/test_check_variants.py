@@ -19,6 +19,7 @@ from tests.certificate.gpt2_in_numpy import gpt2_logits
 from tests.tiers import in_turn, slow, usual
 from tracr.certificate.trials.mutants import SavedParts, mutant
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
+from tracr.model.variants.layer_norm import LayerNorm
 from tracr.rasp import programs
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import Verdict, check_folder
@@ -128,7 +129,16 @@ def test_noise_and_rotated_norms_are_refused() -> None:
     assert "no rules for noise" in HIST.with_noise(1e-6).certify().reason
     assert not HIST.with_layer_norm().rotated(seed=1).certify().accepted
     assert "no rules for layer norms in bfloat16" in HIST.with_layer_norm().certify("bfloat16").reason
-    assert "variance" in HIST.with_layer_norm().certify("float64").reason  # epsilon is large enough for 24 bits only
+
+
+@pytest.mark.parametrize("name", ["hist", "reverse", *slow(["shuffle_dyck"])])
+@pytest.mark.parametrize("arithmetic", ["float32", "float64"])
+def test_epsilon_is_large_enough(name: str, arithmetic: str) -> None:
+    """For sums of 53 bits, and for what the checker knows of PAD; one that is smaller is refused."""
+    normed = library(name, 2).with_layer_norm()
+    assert normed.certify(arithmetic).accepted
+    small = replace(normed, changes=replace(normed.variant, layer_norm=LayerNorm(2.0**20)))
+    assert "variance" in small.certify(arithmetic).reason
 
 
 # Mutants of both
@@ -316,8 +326,8 @@ def test_layer_norms_of_torch_do_what_is_assumed() -> None:
         x = np.where(rng.random((200, size)) < 0.5, 0, rng.random((200, size)) * 2.0 ** rng.integers(0, 6, (200, 1)))
         x = x.astype(np.float32)
         x[:, -1], x[:, -2] = 0, -x[:, :-2].sum(1)
-        gain = torch.full((size,), 2.0**20)
-        y = torch.nn.functional.layer_norm(torch.tensor(x), (size,), gain, 0 * gain, 2.0**40).numpy()
+        gain = torch.full((size,), 2.0**40)
+        y = torch.nn.functional.layer_norm(torch.tensor(x), (size,), gain, 0 * gain, 2.0**80).numpy()
         mean = -y[:, -1:]
         assert np.array_equal(y, x - mean)
         off = np.abs(mean[:, 0].astype(float) - x.astype(float).mean(1))

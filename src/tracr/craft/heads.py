@@ -6,7 +6,7 @@ weight 1/w exactly (see `numerics.leak` for gaps below `GAP`). Four more terms m
 - BOS has logit -gap/2. It gets attention if and only if no key is selected, and then carries the default.
 - PAD keys get another -2 gap. They never get attention, and a padded batch gives the unpadded answer.
 - The BOS query attends to BOS alone (+2 gap). A head therefore always writes the same at the BOS position (its
-  default), and readers can cancel it.
+  default), and readers can cancel it. In a short format the PAD query does so too.
 - For a selector width BOS has weight c instead (logit ln c) and the head reads c/(c+w).
 
 Codes at BOS read as zero. BOS keys and queries get nothing from the selector's own matrix, except the term that every
@@ -256,13 +256,19 @@ def attend(
 
     In a short format every weight must be held. So BOS gets 2 gap from its own query, not 2 gap minus its logit; and if
     `always` is read with a weight for BOS, it has a coordinate of its own.
+
+    In a short format the query of PAD gets 2 gap for BOS, too. If it holds codes of values, or zeros, all keys are at 0
+    or below, and PAD adds what a query adds that selects nothing. No answer depends on this, but what is known of PAD
+    does: otherwise PAD would count some keys for each of several heads, and the checker would try all these counts.
     """
     every_query, bos_query = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     special = {BOS: np.array([[bos_logit, 2 * gap - bos_logit]]), PAD: -2 * gap * every_query}
+    queries = {ONE: every_query, BOS: bos_query}
     if to.short:
         special[BOS] = np.array([[bos_logit, 2 * gap]])
+        queries[PAD] = bos_query
         if BOS in always.blocks:
             query, key = query.beside(LinearMap.of(ONE, np.eye(1))), key.beside(always)
             always = LinearMap({}, 1)
     special_key = always.then(every_query) + LinearMap(special, width=2)
-    return query.beside(LinearMap({ONE: every_query, BOS: bos_query}, width=2)), key.beside(special_key)
+    return query.beside(LinearMap(queries, width=2)), key.beside(special_key)

@@ -11,11 +11,12 @@ e_i - e_anchor. Therefore a mean that is not 0 because of rounding does not reac
 
 **Epsilon.** Let N be the sum of the largest squares the variables can have (1 for a one-hot code). With the balance,
 b² = (sum x_i)² <= D |x|², so v <= (|x|² + b²)/(D + 2) <= |x|² <= N, in any orthogonal basis. With e a power of 4, at
-least 2**24 N, and g = sqrt(e), y = x / sqrt(1 + v/e) is x up to a relative error of 2**-25. (2**40 is enough up to
-N = 65,536.) In float32 v + e rounds to e, its root is a power of two, and g x / sqrt(e) is x to the last bit.
+least 2**24 N, and g = sqrt(e), y = x / sqrt(1 + v/e) is x up to a relative error of 2**-25. In float32 v + e rounds to
+e, its root is a power of two, and g x / sqrt(e) is x to the last bit.
 
 This holds at tokens and at BOS. PAD positions may hold larger numbers, but no token attends to them: a key that is
-scaled down a little keeps its distance.
+scaled down a little keeps its distance. A larger epsilon costs nothing, and 2**80 leaves room for N up to 2**56, for
+float64, and for a certificate's bounds, which are larger than N and include PAD.
 
 **In float32**, y_i is therefore x_i - m rounded once, for the computed m, and the anchor is -m.
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["LayerNorm", "largest_square", "require_plain_norms", "with_layer_norm"]
 
 Tensor = Any
-EPSILON = 2.0**40
+EPSILON = 2.0**80
 HALF_ULP = 2.0**-24
 
 
