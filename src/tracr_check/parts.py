@@ -10,7 +10,6 @@ selects hold one value, then each copy is that value or nothing, and all are not
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,40 +111,30 @@ class Parts:
         kinds = {name[0] for name in names}
         kind = min(kinds) if len(kinds) == 1 else ""
         need(sop.kind in {"c": ("width", "units"), "s": ("sum",), "p": ("aggregation",)}.get(kind, ()), "other parts")
-        if sop.kind == "units":
-            self.prove_weighted(sop, names)
-        else:
-            (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
+        (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
 
     def prove_sum(self, sop: SOp, names: list[str]) -> None:
-        """Signed masks add up to the selector."""
+        """Counts (or sums) of parts, times factors, add up to a width (or a sum).
+
+        Let x(k) be what a selected key counts: 1, or for `units` its number in units. If sum of f_i M_i(q, k) = x(k)
+        selector(q, k) for every pair, then the sum of f_i times the counts is the width, or the sum of the selected x;
+        and for x = 1 the sum of f_i times the sums of any number is its sum over the selected keys. The factors are a
+        guess, rounded to whole numbers. A mask that selects no key does not matter.
+        """
         if sop.kind == "sum":
             need(all(self.sources[name] == sop.op["of"] for name in names), "parts sum other values")
-        wanted, defined, masks, _ = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
-        for signs in itertools.product((1, -1), repeat=len(names)):
-            total = np.sum([sign * mask.astype(np.int8) for sign, mask in zip(signs, masks, strict=True)], axis=0)
-            if (total == wanted)[defined].all():
-                self.proved(sop, [(n, float(s)) for n, s in zip(names, signs, strict=True)])
-                return
-        reject(f"the heads {', '.join(names)} do not add up to {sop.label}")
-
-    def prove_weighted(self, sop: SOp, names: list[str]) -> None:
-        """Weighted counts add up to a sum: of what the values are above a number, in units.
-
-        If sum of f_i M_i(q, k) = x(k) selector(q, k) for every pair, x(k) a whole number, then the sum of f_i times the
-        counts is the sum of the selected x. The factors are a guess, rounded to whole numbers. A mask that selects no
-        key does not matter.
-        """
+        value = sop.op["of"] if sop.kind == "units" else None
         heads = [self.masks[name] for name in names]
-        wanted, defined, masks, codes = patterns(self.program, sop.op["selector"], heads, sop.op["of"])
-        selected = np.where(wanted, units_of(self.program.sops[sop.op["of"]], sop.op)[codes], 0.0)[defined]
+        wanted, defined, masks, codes = patterns(self.program, sop.op["selector"], heads, value)
+        units = np.ones(1) if value is None else units_of(self.program.sops[value], sop.op)
+        selected = np.where(wanted, units[codes], 0.0)[defined]
         matrix = np.stack(masks, axis=1)[defined].astype(np.float64)
         factors = np.rint(np.linalg.lstsq(matrix, selected, rcond=None)[0])
         need(
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
-            f"the heads {', '.join(names)} do not count the values of {sop.label}",
+            f"the heads {', '.join(names)} do not add up to {sop.label}",
         )
-        used: list[bool] = (matrix.sum(0) > 0).tolist()
+        used: list[bool] = ((matrix.sum(0) > 0) & (factors != 0)).tolist()
         self.proved(sop, [(n, float(f)) for n, f, some in zip(names, factors, used, strict=True) if some])
 
     def proved(self, sop: SOp, terms: list[tuple[Var, float]]) -> None:
