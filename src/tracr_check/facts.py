@@ -46,8 +46,7 @@ class Facts:
         1. *Keys by shape*: if what the selector compares at keys (and the value) is a function of (position, length),
            the keys of an input are known from its length, and the result from the query's values, the length, and (if
            the model is causal) the query's position: it is the program's own definition, evaluated.
-        2. *Itself*: a query that selects itself and at most one key selects itself only; the result is its own value.
-        3. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
+        2. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
 
         None for an aggregate of an interval: its number is not known from cells.
         """
@@ -63,8 +62,6 @@ class Facts:
         if sop.kind == "aggregation" and self.own(selector) and self.equal_values(selector, sop.op["value"]):
             moved = moved_codes(program.sops[sop.op["value"]], sop)
             ways.append(Way((sop.op["value"],), lambda rows, codes: moved[codes]))
-        if sop.kind == "width" and self.own(selector) and self.at_most_one(selector):
-            ways.append(Way((), lambda rows: snap(sop, np.ones(rows))))
         return ways
 
     # Lemmas
@@ -135,52 +132,24 @@ class Facts:
             return "positions"
         return next(iter(names)) if len(names) == 1 else None
 
-    @cache  # noqa: B019
-    def numbers_within(self, variable: Var) -> int | None:
-        """The s-op o such that no two positions hold one value of o and one value of a width; or `None`.
-
-        The width counts the keys k with o(k) = o(q) and s(q, k), s a total order (see `ranks`) on a distinct s-op. Let
-        p and p' be two positions with one value of o, and s(p, p'). Of the other keys, p counts all that p' counts:
-        they hold the same value of o, and s is transitive. Both count themselves or neither does. p counts p', but p'
-        does not count p. So the width is larger at p. Without a causal mask only.
-        """
-        sop = self.program.sops.get(variable) if isinstance(variable, int) else None
-        if sop is None or sop.kind != "width" or self.program.causal:
-            return None
-        tables = [
-            one for one in self.conjoined(sop.op["selector"]) if one.keys == one.queries and (one.table >= 0).all()
-        ]
-        if len(tables) != 2 or len(self.program.conjuncts(sop.op["selector"])) != 2:
-            return None
-        for same, order in (tables, tables[::-1]):
-            equal = np.eye(len(same.table), dtype=bool)
-            if (same.table == equal).all() and _total_order(order.table == 1) and self.distinct(order.keys):
-                return same.keys
-        return None
-
     def conjoined(self, selector: int) -> list[Selector]:
         """Tables that all hold where a selector holds."""
         return [one for one in self.program.conjuncts(selector) if one.kind == "table"]
 
     @cache  # noqa: B019
     def at_most_one(self, selector: int) -> bool:
-        """Whether no query selects two keys.
-
-        Some conjuncts allow one value each: of a variable that is distinct, or of a width and of the s-op within whose
-        values it numbers the positions.
-        """
-        single = {one.keys for one in self.conjoined(selector) if _most_per_row(one) <= 1}
-        return any(self.distinct(one) or self.numbers_within(one) in single for one in single)
+        """Whether no query selects two keys: a conjunct allows one value of a variable that is distinct."""
+        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.conjoined(selector))
 
     @cache  # noqa: B019
     def equal_values(self, selector: int, value: int) -> bool:
         """Whether all keys that a query selects hold one value of an s-op.
 
-        There is at most one key; or the value is determined by the length; or a conjunct allows only keys whose values
-        (with the length) agree in it: tabulated for every query value, or, if the keys are ranks of another s-op and
-        at most one rank is allowed, because that s-op determines the value.
+        There is at most one key; or a conjunct allows only keys whose values (with the length) agree in it: tabulated
+        for every query value, or, if the keys are ranks of another s-op and at most one rank is allowed, because that
+        s-op determines the value.
         """
-        if self.at_most_one(selector) or self.determines([], value):
+        if self.at_most_one(selector):
             return True
         for one in self.conjoined(selector):
             if self.agree(one, value):
@@ -223,9 +192,6 @@ class Facts:
     def always(self, selector: int) -> bool:
         """Whether every query selects something: itself, or a key by shape (counted for every query and length)."""
         if self.own(selector):
-            return True
-        one = self.program.selectors[selector]
-        if one.kind == "or" and any(self.always(part) for part in one.parts):
             return True
         queries, keys = self.program.sides(selector)
         if not all(key in self.shapes for key in keys):

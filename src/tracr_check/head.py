@@ -20,10 +20,10 @@ from tracr_check.boxes import Read, State, joined, read_state, varying
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import LIMIT, joint_values
-from tracr_check.padding import pad_rows, pad_size
+from tracr_check.padding import pad_rows
 from tracr_check.parts import Parts
 from tracr_check.program import Program
-from tracr_check.scores import ALONE, Beside, Vectors, beside, hulls, pad_scores, scores, stored_vectors
+from tracr_check.scores import ALONE, Beside, Vectors, beside, hulls, scores, stored_vectors
 from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
@@ -236,19 +236,17 @@ class Head:
     def pad_bound(self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE) -> Array | None:
         """The most that components of a query add to its score at PAD; `None` if the query sees no PAD.
 
-        By the joint values of what the keys of PAD depend on, if they are few, and dimension by dimension.
+        By the joint values of what the keys of PAD depend on, as far as they are few.
         """
-        if self.states.pad is None or self.pad_key is None or self.given.program.causal:
+        pad = self.states.pad
+        if pad is None or self.given.program.causal:
             return None
-        w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad
-        found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))
+        w_k, b_k = self.weights.w_k[:, components], self.weights.b_k[components]
         reads = read_state(pad, w_k, b_k)
         names = {name for name, columns in varying(reads).items() if columns.any()}
-        if pad_size(pad, *names) * len(found) <= PAD_CELLS:
-            env = pad_rows(pad, names, PAD_CELLS)
-            keys = self.vectors(reads, b_k, env, np.arange(len(components)))
-            found = np.minimum(found, scores(q, keys, ref, self.a, others)[1].max(1))
-        return found
+        env = pad_rows(pad, names, max(1, PAD_CELLS // len(q.lo)))
+        keys = self.vectors(reads, b_k, env, np.arange(len(components)))
+        return np.asarray(scores(q, keys, ref, self.a, others)[1].max(1))
 
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:
