@@ -132,14 +132,42 @@ class Facts:
             return "positions"
         return next(iter(names)) if len(names) == 1 else None
 
+    @cache  # noqa: B019
+    def numbers_within(self, variable: Var) -> int | None:
+        """The s-op o such that no two positions hold one value of o and one value of a width; or `None`.
+
+        The width counts the keys k with o(k) = o(q) and s(q, k), s a total order (see `ranks`) on a distinct s-op. Let
+        p and p' be two positions with one value of o, and s(p, p'). Of the other keys, p counts all that p' counts:
+        they hold the same value of o, and s is transitive. Both count themselves or neither does. p counts p', but p'
+        does not count p. So the width is larger at p. Without a causal mask only.
+        """
+        sop = self.program.sops.get(variable) if isinstance(variable, int) else None
+        if sop is None or sop.kind != "width" or self.program.causal:
+            return None
+        tables = [
+            one for one in self.conjoined(sop.op["selector"]) if one.keys == one.queries and (one.table >= 0).all()
+        ]
+        if len(tables) != 2 or len(self.program.conjuncts(sop.op["selector"])) != 2:
+            return None
+        for same, order in (tables, tables[::-1]):
+            equal = np.eye(len(same.table), dtype=bool)
+            if (same.table == equal).all() and _total_order(order.table == 1) and self.distinct(order.keys):
+                return same.keys
+        return None
+
     def conjoined(self, selector: int) -> list[Selector]:
         """Tables that all hold where a selector holds."""
         return [one for one in self.program.conjuncts(selector) if one.kind == "table"]
 
     @cache  # noqa: B019
     def at_most_one(self, selector: int) -> bool:
-        """Whether no query selects two keys: a conjunct allows one value of a variable that is distinct."""
-        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.conjoined(selector))
+        """Whether no query selects two keys.
+
+        Some conjuncts allow one value each: of a variable that is distinct, or of a width and of the s-op within whose
+        values it numbers the positions.
+        """
+        single = {one.keys for one in self.conjoined(selector) if _most_per_row(one) <= 1}
+        return any(self.distinct(one) or self.numbers_within(one) in single for one in single)
 
     @cache  # noqa: B019
     def equal_values(self, selector: int, value: int) -> bool:

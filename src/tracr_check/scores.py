@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Read, grid_of, rounded
+from tracr_check.boxes import INF, Read, State, grid_of, rounded
 from tracr_check.variables import Array
 
-__all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "hulls", "scores", "stored_vectors"]
+__all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "hulls", "pad_scores", "scores", "stored_vectors"]
 
 Truth = NDArray[np.bool_]
+ROWS = 500  # of PAD, at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,3 +158,49 @@ def _least_grid(queries: Vectors, keys: Vectors) -> float:
     both = np.isfinite(q_grid) & np.isfinite(k_grid)
     return float((q_grid[both] * k_grid[both]).min(initial=INF))
 
+
+def pad_scores(
+    queries: Vectors,
+    pad: State,
+    w_key: Array,
+    b_key: Array,
+    keys: Vectors,
+    ref: Array,
+    arithmetic: Arithmetic,
+    others: int = 0,
+) -> Array:
+    """The largest shifted score of each query class at any PAD position; `keys` is a box of all PAD keys.
+
+    The score is a sum over these components and `others` more.
+
+    What PAD holds is known dimension by dimension: the score is c . (x W + b) = sum over dimensions d of x_d (W c)_d +
+    b . c, and x is a sum over variables; for each variable it is at most the largest over its values of the sum of the
+    largest terms of each box. Rounding: x W is a sum of `terms` products, the score of `rank` more; their relative
+    errors multiply sums of sizes, which are bounded dimension by dimension too. What a reader sees beyond the stream
+    (`blur`) is off by its range, and has products of its own.
+    """
+    a, rank = arithmetic, w_key.shape[1] + others
+    terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
+    unseen = None if pad.blur is None else pad.blur(w_key)
+    terms += 0.0 if unseen is None else float(unseen.count.max(initial=0.0))
+    relative = (
+        a.gamma(terms + rank + 2) + pad.grain + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
+    )
+    flushed = (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
+    total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
+    total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)
+    if unseen is not None:
+        total = total + queries.size @ (np.maximum(-unseen.lo, unseen.hi) + relative * unseen.size)[0]
+    for boxes in pad.tables.values():
+        weights = w_key[boxes.dims]
+        used = (weights != 0).any(1)
+        through, sizes = queries.middle @ weights[used].T, queries.size @ np.abs(weights[used]).T
+        rows = np.unique(np.hstack([boxes.lo[:, used], boxes.hi[:, used]]), axis=0)
+        best = np.full(len(total), -INF)
+        for start in range(0, len(rows), ROWS):
+            lo, hi = np.hsplit(rows[start : start + ROWS], 2)
+            most = np.maximum(np.abs(lo), np.abs(hi))
+            top = through @ ((lo + hi) / 2).T + np.abs(through) @ ((hi - lo) / 2).T + relative * (sizes @ most.T)
+            best = np.maximum(best, top.max(1))
+        total = total + best
+    return np.asarray(total)
