@@ -85,4 +85,3 @@ def _defined(program: Program, env: Env, wanted: list[Var]) -> Env:
     for one in wanted:
         kept &= env.codes[one] >= 0
     return env if kept.all() else env.at(kept)
-
