@@ -45,10 +45,10 @@ def at_bos(head: Head) -> list[Added]:
     if not head.given.program.causal:
         used = np.flatnonzero(head.bos_query.size.any(0))
         query, key = head.bos_query.of(used), head.bos_key.of(used)
-        tops = [scores(query, head.all_keys(used), a)[1].max()]
-        pad = head.pad_bound(query, used)
+        tops = [scores(query, head.all_keys(used), key.middle, a)[1].max()]
+        pad = head.pad_bound(query, key.middle, used)
         tops += [] if pad is None else [pad.max()]
-        own = scores(query, key, a)[0][0, 0]
+        own = scores(query, key, key.middle, a)[0][0, 0]
         need(max(tops) <= own - a.apart, "the BOS query sees other keys", head.where)
     found = []
     for dim, reading in head.readings.items():

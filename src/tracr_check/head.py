@@ -23,7 +23,7 @@ from tracr_check.joint import LIMIT, joint_values
 from tracr_check.parts import Parts
 from tracr_check.program import Program
 from tracr_check.scores import Vectors, beside, hulls, pad_scores, stored_vectors
-from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection
+from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
@@ -184,14 +184,16 @@ class Head:
         factors = [self.factor(group, queries.reads, *classes(group), conjuncts, selector == "own") for group in groups]
         if selector == "own":
             factors = [replace(one, mask=own_mask(one, alone=len(groups) == 1)) for one in factors]
+        few = [one.merged() for one in factors]
         bounds = []
-        for group, one in zip(groups, factors, strict=True):
-            others = [two for two in factors if two is not one]
+        for group, one in zip(groups, few, strict=True):
+            others = [two for two in few if two is not one]
             by_keys, by_bos = beside([(two.q, two.k) for two in others]), beside([(two.q, two.bos) for two in others])
-            pad = self.pad_bound(one.q, self.components(group))
-            bounds.append(one.bounds(pad, by_keys, by_bos, self.a))
+            ref = reference(one)
+            pad = self.pad_bound(one.q, ref, self.components(group))
+            bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
-        return tuple(one.mask for one in factors), proved_selection(factors, bounds, sure, self.a, self.where)
+        return tuple(one.mask for one in factors), proved_selection(few, bounds, sure, self.a, self.where)
 
     def components(self, group: Group) -> Ints:
         """The components of queries and keys in a group."""
@@ -228,12 +230,12 @@ class Head:
             chosen, defined = chosen & one, defined & fine
         return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
 
-    def pad_bound(self, q: Vectors, components: Ints) -> Array | None:
+    def pad_bound(self, q: Vectors, ref: Array, components: Ints) -> Array | None:
         """The most that components of a query add to its score at PAD; `None` if the query sees no PAD."""
         if self.states.pad is None or self.pad_key is None or self.given.program.causal:
             return None
         w_k, b_k, others = self.weights.w_k[:, components], self.weights.b_k[components], self.rank - len(components)
-        return pad_scores(q, self.states.pad, w_k, b_k, self.pad_key.of(components), self.a, others)
+        return pad_scores(q, self.states.pad, w_k, b_k, self.pad_key.of(components), ref, self.a, others)
 
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:

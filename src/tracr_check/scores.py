@@ -1,7 +1,8 @@
 """The scores of a head: bounds for classes of queries and keys, and what softmax makes of them.
 
-Let c and m be the middles of the boxes of a query and a key, and d and r their radii: the score is c . m within
-|d| . |m| + (|c| + |d|) . |r|.
+Only differences of the scores of one query matter. Let q = c + d (d the error of the query) and let `ref` be any
+vector: q . k = c . k + d . (k - ref) + d . ref, and the last term is the same for all keys of the query. So the shifted
+score is c . k within |d| . |k - ref|. It is bounded for tokens, BOS and PAD with one `ref` per query class.
 
 The components may fall into groups whose terms are bounded apart. The score is still one sum over all components, so
 the rounding of a group depends on the others: on their number, and for exactness on their sizes and grids (`Beside`).
@@ -19,7 +20,7 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Read, State, grid_of, rounded
 from tracr_check.variables import Array
 
-__all__ = ["ALONE", "Beside", "Vectors", "beside", "hulls", "pad_scores", "scores", "stored_vectors"]
+__all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "hulls", "pad_scores", "scores", "stored_vectors"]
 
 Truth = NDArray[np.bool_]
 ROWS = 500  # of PAD, at a time
@@ -79,6 +80,21 @@ def hulls(vectors: Vectors, codes: Sequence[NDArray[np.int64]]) -> tuple[NDArray
     return first, Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
 
 
+def distances(radius: Array, keys: Array, ref: Array) -> Array:
+    """How far the error of a query moves keys apart from the reference: radius . |key - ref|, [query, key].
+
+    Components of keys have few different values v, so this is a product of two matrices: radius |v - ref| for every
+    component and value, and which keys hold the value there. Rounded up.
+    """
+    left, right = [np.zeros((len(radius), 1))], [np.zeros((1, len(keys)))]
+    for place in np.flatnonzero(radius.any(0)):
+        values, held = np.unique(keys[:, place], return_inverse=True)
+        left.append(radius[:, place, None] * np.abs(values[None] - ref[:, place, None]))
+        right.append((held.reshape(1, -1) == np.arange(len(values))[:, None]).astype(np.float64))
+    found: Array = np.hstack(left) @ np.vstack(right)
+    return found * (1 + 2.0**-30)
+
+
 @dataclass(frozen=True)
 class Beside:
     """Other products of a sum: how many are not 0, the most that their sizes add up to, and a grid of these.
@@ -106,15 +122,17 @@ def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
     return Beside(count, size, grid)
 
 
-def scores(queries: Vectors, keys: Vectors, arithmetic: Arithmetic, others: Beside = ALONE) -> tuple[Array, Array]:
-    """Bounds of the scores as computed, [query, key].
+def scores(
+    queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic, others: Beside = ALONE
+) -> tuple[Array, Array]:
+    """Bounds of the shifted scores as computed, [query, key].
 
     A score is exact if all products that are not 0 are multiples of a grid and their sizes add up to few enough bits.
     """
     a = arithmetic
     middle = queries.middle @ keys.middle.T
     q_size, k_size = queries.size, keys.size
-    spread = q_size @ keys.radius.T + queries.radius @ np.abs(keys.middle).T
+    spread = q_size @ keys.radius.T + distances(queries.radius, keys.middle, ref)
     size = q_size @ k_size.T
     q_some, k_some = (q_size > 0).astype(np.float64), (k_size > 0).astype(np.float64)
     count = q_some @ k_some.T
@@ -128,7 +146,7 @@ def scores(queries: Vectors, keys: Vectors, arithmetic: Arithmetic, others: Besi
         fits = exact & (reach <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny)
         off = off + np.where(fits | (count == 0), 0.0, a.stored_unit * (size + off) + a.stored_tiny)
     precise = known & (spread == 0) & (size <= 2.0**52 * own_grid)
-    off = off + np.where(precise | (count == 0), 0.0, (count + 3) * 2.0**-50 * size)
+    off = off + np.where(precise | (count == 0), 0.0, (count + 3) * 2.0**-51 * size)
     return middle - spread - off, middle + spread + off
 
 
@@ -147,10 +165,11 @@ def pad_scores(
     w_key: Array,
     b_key: Array,
     keys: Vectors,
+    ref: Array,
     arithmetic: Arithmetic,
     others: int = 0,
 ) -> Array:
-    """The largest score of each query class at any PAD position; `keys` is a box of all PAD keys.
+    """The largest shifted score of each query class at any PAD position; `keys` is a box of all PAD keys.
 
     The score is a sum over these components and `others` more.
 
@@ -169,7 +188,7 @@ def pad_scores(
     )
     flushed = (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
     total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
-    total = total + (queries.radius * keys.size).sum(1)
+    total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)
     if unseen is not None:
         total = total + queries.size @ (np.maximum(-unseen.lo, unseen.hi) + relative * unseen.size)[0]
     for boxes in pad.tables.values():

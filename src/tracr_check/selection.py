@@ -32,7 +32,7 @@ from tracr_check.scores import Beside, Vectors, scores
 from tracr_check.variables import Array, Env
 from tracr_check.verdict import need
 
-__all__ = ["Factor", "Mask", "Selection", "own_mask", "proved_selection"]
+__all__ = ["Factor", "Mask", "Selection", "own_mask", "proved_selection", "reference"]
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
@@ -93,18 +93,28 @@ class Factor:
     k: Vectors
     bos: Vectors
 
-    def bounds(self, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
+    def merged(self) -> Factor:
+        """Classes with equal vectors and equal rows (or columns) of the mask, each once: the same is to be proved."""
+        mask = self.mask
+        rows = _different(self.q, mask.chosen, mask.defined)
+        columns = _different(self.k, mask.chosen.T, mask.defined.T)
+        cells = np.ix_(rows, columns)
+        queries, keys = mask.queries.at(rows), mask.keys.at(columns)
+        few = Mask(queries, keys, mask.chosen[cells], mask.defined[cells])
+        return Factor(few, self.q.at(rows), self.k.at(columns), self.bos)
+
+    def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
         """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
-        b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, a, by_bos))
+        b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
         step, parts = max(1, CELLS // max(1, len(self.k.lo))), []
-        for start in range(0, len(b_lo), step):
-            rows = np.arange(start, min(start + step, len(b_lo)))
-            lo, hi = scores(self.q.at(rows), self.k, a, by_keys)
+        for start in range(0, len(ref), step):
+            rows = np.arange(start, min(start + step, len(ref)))
+            lo, hi = scores(self.q.at(rows), self.k, ref[rows], a, by_keys)
             chosen, defined = self.mask.chosen[rows], self.mask.defined[rows]
             kept, others = chosen & defined, ~chosen & defined
             tops = (np.where(some, hi, -INF).max(1, initial=-INF) for some in (kept, others, defined))
             parts.append(np.stack([np.where(kept, lo, INF).min(1, initial=INF), *tops]))
-        pads = np.full(len(b_lo), -INF) if pad is None else pad
+        pads = np.full(len(ref), -INF) if pad is None else pad
         kept_lo, kept_hi, other, top = np.concatenate(parts, axis=1)
         return Bounds(kept_lo, kept_hi, other, top, b_lo, b_hi, pads)
 
@@ -119,6 +129,20 @@ def own_mask(factor: Factor, alone: bool) -> Mask:
     if alone:
         best = np.maximum(middle.max(1, initial=-INF), (factor.q.middle @ factor.bos.middle.T)[:, 0])
     return replace(factor.mask, chosen=np.array(middle - best[:, None] > -NEAR_BOS))
+
+
+def _different(vectors: Vectors, chosen: Truth, defined: Truth) -> NDArray[np.int64]:
+    """The first row of each kind."""
+    bits = [np.packbits(truth, axis=1).astype(np.float64) for truth in (chosen, defined)]
+    parts: list[Array] = [vectors.lo, vectors.hi, *bits]
+    return np.sort(np.unique(np.hstack(parts), axis=0, return_index=True)[1])
+
+
+def reference(factor: Factor) -> Array:
+    """A vector for each query class: a selected key, or BOS."""
+    kept = factor.mask.chosen & factor.mask.defined
+    some: Truth = np.asarray(kept.any(1))
+    return np.where(some[:, None], factor.k.middle[kept.argmax(1)], factor.bos.middle)
 
 
 @dataclass(frozen=True, eq=False)
