@@ -20,9 +20,10 @@ from tracr_check.boxes import Read, State, joined, read_state, varying
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import LIMIT, joint_values
+from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
-from tracr_check.scores import Vectors, beside, hulls, pad_scores, stored_vectors
+from tracr_check.scores import ALONE, Beside, Vectors, beside, hulls, pad_scores, scores, stored_vectors
 from tracr_check.selection import Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
@@ -31,7 +32,7 @@ __all__ = ["Attention", "Head", "HeadWeights", "Queries", "States", "through"]
 
 Ints = NDArray[np.int64]
 Reads = tuple[dict[Var, Read], dict[Var, Read], dict[Var, Read]]
-CELLS = 60_000_000
+CELLS, PAD_CELLS = 60_000_000, 4_000_000
 CLASSES = 2_000
 FEW_CELLS = 2_000_000  # pairs of classes that are not merged
 
@@ -184,16 +185,17 @@ class Head:
         factors = [self.factor(group, queries.reads, *classes(group), conjuncts, selector == "own") for group in groups]
         if selector == "own":
             factors = [replace(one, mask=own_mask(one, alone=len(groups) == 1)) for one in factors]
-        few = [one.merged() for one in factors]
         bounds = []
-        for group, one in zip(groups, few, strict=True):
-            others = [two for two in few if two is not one]
-            by_keys, by_bos = beside([(two.q, two.k) for two in others]), beside([(two.q, two.bos) for two in others])
+        for group, one in zip(groups, factors, strict=True):
+            others = [(two, self.components(more)) for more, two in zip(groups, factors, strict=True) if two is not one]
+            by_keys = beside([(two.q, two.k) for two, _ in others])
+            by_bos = beside([(two.q, two.bos) for two, _ in others])
+            by_pad = beside([(two.q, self.pad_key.of(places)) for two, places in others] if self.pad_key else [])
             ref = reference(one)
-            pad = self.pad_bound(one.q, ref, self.components(group))
+            pad = self.pad_bound(one.q, ref, self.components(group), by_pad)
             bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
-        return tuple(one.mask for one in factors), proved_selection(few, bounds, sure, self.a, self.where)
+        return tuple(one.mask for one in factors), proved_selection(factors, bounds, sure, self.a, self.where)
 
     def components(self, group: Group) -> Ints:
         """The components of queries and keys in a group."""
@@ -230,12 +232,22 @@ class Head:
             chosen, defined = chosen & one, defined & fine
         return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
 
-    def pad_bound(self, q: Vectors, ref: Array, components: Ints) -> Array | None:
-        """The most that components of a query add to its score at PAD; `None` if the query sees no PAD."""
+    def pad_bound(self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE) -> Array | None:
+        """The most that components of a query add to its score at PAD; `None` if the query sees no PAD.
+
+        By the joint values of what the keys of PAD depend on, if they are few, and dimension by dimension.
+        """
         if self.states.pad is None or self.pad_key is None or self.given.program.causal:
             return None
-        w_k, b_k, others = self.weights.w_k[:, components], self.weights.b_k[components], self.rank - len(components)
-        return pad_scores(q, self.states.pad, w_k, b_k, self.pad_key.of(components), ref, self.a, others)
+        w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad
+        found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))
+        reads = read_state(pad, w_k, b_k)
+        names = {name for name, columns in varying(reads).items() if columns.any()}
+        if pad_size(pad, *names) * len(found) <= PAD_CELLS:
+            env = pad_rows(pad, names, PAD_CELLS)
+            keys = self.vectors(reads, b_k, env, np.arange(len(components)))
+            found = np.minimum(found, scores(q, keys, ref, self.a, others)[1].max(1))
+        return found
 
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:
