@@ -4,7 +4,8 @@
 position of an input on which the program is defined is the image of a combination of values of F in which the position
 is less than the length and every s-op that is a function of F is defined. Proof: take the values of F at that position.
 The program is defined on the input, so every s-op is defined at every position; a position of an input is less than its
-length. So enumerating F, dropping the other combinations and mapping the rest misses nothing.
+length. So enumerating F, dropping the other combinations and mapping the rest misses nothing. If a variable can be
+computed in two ways, both give its value, so combinations where they differ are dropped, too.
 """
 
 from __future__ import annotations
@@ -79,9 +80,23 @@ def _defined(program: Program, env: Env, wanted: list[Var]) -> Env:
             if program.derivable(number, have, memo):
                 kept = program.codes(number, env) >= 0
                 env = env if kept.all() else env.at(kept)
+        env = _agreeing(program, env, have)
     for one in wanted:
         program.codes(one, env)
     kept = np.ones(env.rows, dtype=bool)
     for one in wanted:
         kept &= env.codes[one] >= 0
     return env if kept.all() else env.at(kept)
+
+
+def _agreeing(program: Program, env: Env, have: frozenset[Var]) -> Env:
+    """The rows on which all ways to compute a variable from the enumerated ones agree."""
+    for one, ways in program.ways.items():
+        known = [way for way in ways if all(program.derivable(name, have) for name in way.of)] if len(ways) > 1 else []
+        if len(known) + (one in have) > 1:
+            codes = program.codes(one, env)
+            kept = np.ones(env.rows, dtype=bool)
+            for way in known:
+                kept &= program.computed(one, way, env) == codes
+            env = env if kept.all() else env.at(kept)
+    return env
