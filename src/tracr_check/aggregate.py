@@ -280,6 +280,6 @@ def _means(
     numbers, radius = target.numbers[codes], target.radius[codes] + float(source.radius.max())
     off = abs(fit.slope) * (1.1e-9 * np.maximum(1.0, np.abs(numbers)) + radius)
     mean = fit.slope * numbers + fit.offset
-    error = reading.shared(selection, a) * float(most[used].max()) + reading.flushed(selection, a)
-    error = error + off + 2.0**-50 * (np.abs(mean) + 2 * abs(fit.offset))
+    rounding = reading.shared(selection, a) * float(most[used].max()) + reading.flushed(selection, a)
+    error = rounding + off + 2.0**-50 * (np.abs(mean) + 2 * abs(fit.offset))
     return codes, mean + fit.r_lo - error, mean + fit.r_hi + error
