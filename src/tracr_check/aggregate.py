@@ -257,7 +257,7 @@ def copied(
         put(*_means(reading, selection, (low, high, most), source, target, a))
     shared, alone = (_copy_errors(reading, selection, most, single, a) for single in (one, True))
     errors = np.where(numeric, shared, alone)
-    put(moved_codes(source, target)[copies], (low - errors)[copies], (high + errors)[copies])
+    put(moved_codes(source, target)[copies], low[copies] - errors[copies], high[copies] + errors[copies])
     if not selection.sure:
         put(np.array([default_code(target)]), *(np.array([end]) for end in reading.at_bos(a)))
     gone, leak = lo == INF, reading.leak(a)

@@ -3,9 +3,10 @@
 A head with its own mask M defines a variable at each query: its *count* (how many visible keys M selects), its *sum*
 (of an s-op's numbers there) or its *copy* (the value there, or nothing). A hint says which variable of the program (or
 definition) the parts make up. **Rule**, proved for every pair of joint values of a query and a key where the program is
-defined: if signs exist with sum of sign M = selector, the signed counts (sums) add up to the width (sum) of the
-selector, because each key adds the same to both sides. If the union of the masks is the selector, and all keys that it
-selects hold one value, then each copy is that value or nothing, and all are nothing only if nothing is selected.
+defined: if factors exist with sum of factor M = selector, the counts (sums) times their factors add up to the width
+(sum) of the selector, because each key adds the same to both sides. If the union of the masks is the selector, and all
+keys that it selects hold one value, then each copy is that value or nothing, and all are nothing only if nothing is
+selected.
 """
 
 from __future__ import annotations
