@@ -18,7 +18,6 @@ numbers may be flushed: weights, if some may be so small; the result of each com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,18 +136,10 @@ def _stored_share(reading: Reading, selection: Selection, counts: Array, a: Arit
     return np.where(fine, ends.min(0), known[0]), np.where(fine, ends.max(0), known[1])
 
 
-def _mixed(
-    reading: Reading,
-    selection: Selection,
-    sum_lo: Array,
-    sum_hi: Array,
-    counts: Array,
-    a: Arithmetic,
-    size: Array | None = None,
-) -> Range:
+def _mixed(reading: Reading, selection: Selection, sum_lo: Array, sum_hi: Array, counts: Array, a: Arithmetic) -> Range:
     """The range of (S + C b) / (w + C), S between two sums, rounding included."""
     assert selection.weight is not None
-    sizes = counts * reading.size.max(initial=0.0) if size is None else size
+    sizes = counts * reading.size.max(initial=0.0)
     low, high = np.full(len(counts), INF), np.full(len(counts), -INF)
     relative, flushed = reading.shared(selection, a), reading.flushed(selection, a)
     for weight in map(math.exp, selection.weight):
@@ -177,7 +168,6 @@ class Affine:
         offset = float(middle[first] - slope * numbers[first])
         line = slope * numbers + offset
         slack = 2.0**-50 * (np.abs(slope * numbers) + abs(offset))
-        slack = np.where((line == low) & (line == high) & (slope * numbers + offset == middle), 0.0, slack)
         return Affine(slope, offset, float((low - line - slack).min()), float((high - line + slack).max()))
 
 
@@ -187,35 +177,25 @@ def summed(
     """The range for each sum S of the numbers x of the selected keys (`codes` are those of the rows).
 
     o_k = slope x_k + r_k, so the sum of o_k is slope S + w r. For S not 0 at least |S| / max |x| keys are selected.
-    The expression is monotone in w, so the smallest and the largest w are enough. If all x have one sign, S = 0 means
-    that all selected x are 0. Sums are listed within 1e-9.
+    The bounds are quotients of two linear functions of w, so monotone in w, and the smallest and the largest w are
+    enough. Sums are listed within 1e-9.
     """
+    alone, leak = reading.at_bos(a), reading.leak(a)
     if selection.never:  # all sums are 0
-        alone, spilt = reading.at_bos(a), reading.leak(a)
-        return np.full(len(sums), alone[0] - spilt), np.full(len(sums), alone[1] + spilt), sums != 0
+        return np.full(len(sums), alone[0] - leak), np.full(len(sums), alone[1] + leak), sums != 0
     need(selection.weight is not None, "BOS has no weight to sum against", where)
-    low, high, most = reading.by_code(codes, len(x))
+    low, high, _ = reading.by_code(codes, len(x))
     live = np.isfinite(low)
     need(np.isfinite(x[live]).all() and live.any(), "what is summed is not a number", where)
     fit = Affine.of(x[live], low[live], high[live])
     largest = float(np.abs(x[live]).max())
-    one_sign = bool((x[live] >= 0).all() or (x[live] <= 0).all())
-    plain = (
-        one_sign and fit.offset == fit.r_lo == fit.r_hi == 0 and bool((most[live] == np.abs(fit.slope * x[live])).all())
-    )
     fewest = np.ceil(np.abs(sums) / largest - 1e-6) if largest else np.zeros(len(sums))
+    near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums))
     found_lo, found_hi = np.full(len(sums), INF), np.full(len(sums), -INF)
     for counts in (np.maximum(fewest, 0.0), np.full(len(sums), float(reading.keys))):
-        extra = counts * (fit.offset + fit.r_lo), counts * (fit.offset + fit.r_hi)
-        near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums)) * ((sums != 0) | (not plain))
-        size = np.abs(fit.slope * sums) + near if plain else counts * most.max()
-        lo, hi = _mixed(
-            reading, selection, fit.slope * sums + extra[0] - near, fit.slope * sums + extra[1] + near, counts, a, size
-        )
+        least, most = (fit.slope * sums + counts * (fit.offset + rest) for rest in (fit.r_lo, fit.r_hi))
+        lo, hi = _mixed(reading, selection, least - near, most + near, counts, a)
         found_lo, found_hi = np.minimum(found_lo, lo), np.maximum(found_hi, hi)
-    nothing = (sums == 0) & plain & (reading.bos == (0.0, 0.0)) & (reading.bos_size == 0)
-    found_lo, found_hi = np.where(nothing, 0.0, found_lo), np.where(nothing, 0.0, found_hi)
-    leak = reading.leak(a)
     return found_lo - leak, found_hi + leak, np.zeros(len(sums), dtype=bool)
 
 
@@ -256,35 +236,32 @@ def copied(
 
     *Copies* (all selected values are equal, or none of them is a number: the program is undefined if two are selected):
     the value itself, if it is listed. *Means* of numbers: o is affine in the number, so the mean of o is affine in the
-    mean, which the program lists within 1e-9. If all o have one sign, the sizes of the terms add up to the result; if a
-    mean of such numbers is 0, all of them are. Values that are not numbers are copied alone. *Default*: what BOS holds.
+    mean, which the program lists within 1e-9. Values that are not numbers are copied alone. *Default*: what BOS holds.
     """
     need(selection.weight is None, "BOS takes part in a mean", where)
     low, high, most = reading.by_code(codes, len(source.values))
-    live = np.isfinite(low)
-    found = np.full((2, len(target.values)), INF)
-    numeric = np.isfinite(source.numbers)
-    moved = moved_codes(source, target)
+    live, numeric = np.isfinite(low), np.isfinite(source.numbers)
+    lo, hi = np.full(len(target.values), INF), np.full(len(target.values), -INF)
     one = one or bool(target.op["assumed"])
 
-    def put(code: int, lo: float, hi: float) -> None:
-        need(math.isfinite(lo) and math.isfinite(hi), "numbers too large", where)
-        if code >= 0:  # else the program is undefined there
-            found[0, code], found[1, code] = min(found[0, code], lo), min(found[1, code], -hi)
+    def put(places: Codes, least: Array, most: Array) -> None:
+        need(np.isfinite(least).all() and np.isfinite(most).all(), "numbers too large", where)
+        fine = places >= 0  # else the program is undefined there
+        np.minimum.at(lo, places[fine], least[fine])
+        np.maximum.at(hi, places[fine], most[fine])
 
     copies = live & ~numeric
     if not (live & numeric).any() or (source.listed and (one or equal)):
         copies = live
     else:
-        _means(reading, selection, (low, high, most), source, target, a, put)
+        put(*_means(reading, selection, (low, high, most), source, target, a))
     shared, alone = (_copy_errors(reading, selection, most, single, a) for single in (one, True))
-    for code in np.flatnonzero(copies).tolist():
-        error = float(shared[code] if numeric[code] else alone[code])
-        put(int(moved[code]), low[code] - error, high[code] + error)
+    errors = np.where(numeric, shared, alone)
+    put(moved_codes(source, target)[copies], low[copies] - errors[copies], high[copies] + errors[copies])
     if not selection.sure:
-        put(default_code(target), *reading.at_bos(a))
-    gone, leak = found[0] == INF, reading.leak(a)
-    return np.where(gone, 0.0, found[0] - leak), np.where(gone, 0.0, -found[1] + leak), gone
+        put(np.array([default_code(target)]), *(np.array([end]) for end in reading.at_bos(a)))
+    gone, leak = lo == INF, reading.leak(a)
+    return np.where(gone, 0.0, lo - leak), np.where(gone, 0.0, hi + leak), gone
 
 
 def _means(
@@ -294,26 +271,15 @@ def _means(
     source: SOp,
     target: SOp,
     a: Arithmetic,
-    put: Callable[[int, float, float], None],
-) -> None:
-    """The rule for means of numbers; the mean of cells' middles is within the largest radius of that of the numbers."""
+) -> tuple[Codes, Array, Array]:
+    """The range of each mean of numbers; the mean of cells' middles is within the largest radius of the true mean."""
     low, high, most = boxes
     used = np.isfinite(low) & np.isfinite(source.numbers)
-    x, lo, hi, size = source.numbers[used], low[used], high[used], most[used]
-    fit = Affine.of(x, lo, hi)
-    sized = bool((size <= np.maximum(np.abs(lo), np.abs(hi))).all())
-    one_sign = sized and bool(lo.min() >= 0 or hi.max() <= 0)
-    zeros = one_sign and fit.offset == fit.r_lo == fit.r_hi == 0 and not a.leaks and fit.slope != 0
-    smallest = np.abs(x[x != 0]).min(initial=INF)
-    relative, flushed, biggest = reading.shared(selection, a), reading.flushed(selection, a), float(size.max())
-    radius, blur = target.radius, float(source.radius.max())
-    zeros = zeros and source.listed and target.listed
-    for code in np.flatnonzero(np.isfinite(target.numbers)).tolist():
-        number = float(target.numbers[code])
-        off = abs(fit.slope) * (1.1e-9 * max(1.0, abs(number)) + float(radius[code]) + blur)
-        mean = fit.slope * number + fit.offset
-        bound = min(biggest, abs(mean) + max(abs(fit.r_lo), abs(fit.r_hi)) + off) if one_sign else biggest
-        error = relative * bound + off + 2.0**-50 * (abs(mean) + 2 * abs(fit.offset)) + flushed
-        if zeros and number == 0 and smallest > 2e-9 * reading.keys and lo[x == 0].max(initial=0.0) == 0:
-            error = 0.0
-        put(code, mean + fit.r_lo - error, mean + fit.r_hi + error)
+    fit = Affine.of(source.numbers[used], low[used], high[used])
+    codes = np.flatnonzero(np.isfinite(target.numbers))
+    numbers, radius = target.numbers[codes], target.radius[codes] + float(source.radius.max())
+    off = abs(fit.slope) * (1.1e-9 * np.maximum(1.0, np.abs(numbers)) + radius)
+    mean = fit.slope * numbers + fit.offset
+    rounding = reading.shared(selection, a) * float(most[used].max()) + reading.flushed(selection, a)
+    error = rounding + off + 2.0**-50 * (np.abs(mean) + 2 * abs(fit.offset))
+    return codes, mean + fit.r_lo - error, mean + fit.r_hi + error

@@ -13,8 +13,7 @@ from tracr_check.additions import Added, added_to
 from tracr_check.aggregate import Values, copied, counted, parted, summed
 from tracr_check.elsewhere import at_bos, at_pad
 from tracr_check.head import Attention, Head, HeadWeights, States
-from tracr_check.program import Program
-from tracr_check.variables import Array, Env, Var
+from tracr_check.variables import Array, Var
 from tracr_check.verdict import need, reject
 
 __all__ = ["after_attention"]
@@ -47,24 +46,12 @@ def _at_tokens(head: Head, owners: dict[int, Var]) -> list[Added]:
         where = f"{head.where}, dimension {dim}, {head.given.program.name(owner)}"
         lo, hi, gone = _of_part(head, owner, dim, where) if _is_part(owner) else _of_sop(head, owner, dim, where)
         need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
-        found.append(_canonical(head.given.program, Added(dim, owner, lo, hi, gone)))
+        found.append(Added(dim, owner, lo, hi, gone))
     return found
 
 
 def _is_part(owner: Var) -> bool:
     return isinstance(owner, str) and owner[:1] in ("c", "s", "p")
-
-
-def _canonical(program: Program, added: Added) -> Added:
-    """In terms of the token, position or length, if the owner is a function of one of them."""
-    leaf = program.leaf(added.owner)
-    if leaf is None:
-        return added
-    env = Env(program.sizes[leaf], {leaf: np.arange(program.sizes[leaf])})
-    codes = program.codes(added.owner, env)
-    fine = codes >= 0
-    lo, hi = (np.where(fine, part[codes], 0.0) for part in (added.lo, added.hi))
-    return Added(added.dim, leaf, lo, hi, ~fine | added.gone[codes])
 
 
 def _of_sop(head: Head, owner: Var, dim: int, where: str) -> Values:

@@ -135,6 +135,20 @@ class State:
                 found.setdefault(dim, []).append((name, place))
         return found
 
+    def range(self) -> tuple[Array, Array]:
+        """Bounds of what each dimension holds, whatever the values of the variables."""
+        lo, hi = np.zeros(self.width), np.zeros(self.width)
+        for boxes in self.tables.values():
+            lo[boxes.dims] += boxes.lo.min(0)
+            hi[boxes.dims] += boxes.hi.max(0)
+        return lo, hi
+
+    @property
+    def sizes(self) -> Array:
+        """The largest absolute values in each dimension; rounded up."""
+        lo, hi = self.range()
+        return np.maximum(np.abs(lo), np.abs(hi)) * (1 + 2.0**-30)
+
     def sharp(self, matrix: Array) -> NDArray[np.bool_]:
         """The columns of a matrix that read the stream itself."""
         return np.full(matrix.shape[1], True) if self.blur is None else self.blur(matrix).count[0] == 0

@@ -46,8 +46,7 @@ class Facts:
         1. *Keys by shape*: if what the selector compares at keys (and the value) is a function of (position, length),
            the keys of an input are known from its length, and the result from the query's values, the length, and (if
            the model is causal) the query's position: it is the program's own definition, evaluated.
-        2. *Itself*: a query that selects itself and at most one key selects itself only; the result is its own value.
-        3. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
+        2. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
 
         None for an aggregate of an interval: its number is not known from cells.
         """
@@ -63,8 +62,6 @@ class Facts:
         if sop.kind == "aggregation" and self.own(selector) and self.equal_values(selector, sop.op["value"]):
             moved = moved_codes(program.sops[sop.op["value"]], sop)
             ways.append(Way((sop.op["value"],), lambda rows, codes: moved[codes]))
-        if sop.kind == "width" and self.own(selector) and self.at_most_one(selector):
-            ways.append(Way((), lambda rows: snap(sop, np.ones(rows))))
         return ways
 
     # Lemmas
@@ -176,11 +173,11 @@ class Facts:
     def equal_values(self, selector: int, value: int) -> bool:
         """Whether all keys that a query selects hold one value of an s-op.
 
-        There is at most one key; or the value is determined by the length; or a conjunct allows only keys whose values
-        (with the length) agree in it: tabulated for every query value, or, if the keys are ranks of another s-op and
-        at most one rank is allowed, because that s-op determines the value.
+        There is at most one key; or a conjunct allows only keys whose values (with the length) agree in it: tabulated
+        for every query value, or, if the keys are ranks of another s-op and at most one rank is allowed, because that
+        s-op determines the value.
         """
-        if self.at_most_one(selector) or self.determines([], value):
+        if self.at_most_one(selector):
             return True
         for one in self.conjoined(selector):
             if self.agree(one, value):
@@ -223,9 +220,6 @@ class Facts:
     def always(self, selector: int) -> bool:
         """Whether every query selects something: itself, or a key by shape (counted for every query and length)."""
         if self.own(selector):
-            return True
-        one = self.program.selectors[selector]
-        if one.kind == "or" and any(self.always(part) for part in one.parts):
             return True
         queries, keys = self.program.sides(selector)
         if not all(key in self.shapes for key in keys):

@@ -185,10 +185,9 @@ class Head:
         factors = [self.factor(group, queries.reads, *classes(group), conjuncts, selector == "own") for group in groups]
         if selector == "own":
             factors = [replace(one, mask=own_mask(one, alone=len(groups) == 1)) for one in factors]
-        few = [one.merged() for one in factors]
         bounds = []
-        for group, one in zip(groups, few, strict=True):
-            others = [(two, self.components(more)) for more, two in zip(groups, few, strict=True) if two is not one]
+        for group, one in zip(groups, factors, strict=True):
+            others = [(two, self.components(more)) for more, two in zip(groups, factors, strict=True) if two is not one]
             by_keys = beside([(two.q, two.k) for two, _ in others])
             by_bos = beside([(two.q, two.bos) for two, _ in others])
             by_pad = beside([(two.q, self.pad_key.of(places)) for two, places in others] if self.pad_key else [])
@@ -199,7 +198,7 @@ class Head:
             nothing = [replace(one.mask, chosen=np.zeros_like(one.mask.chosen)) for one in factors]
             return tuple(nothing), Selection(0.0, None, sure=False, never=True)
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
-        return tuple(one.mask for one in factors), proved_selection(few, bounds, sure, self.a, self.where)
+        return tuple(one.mask for one in factors), proved_selection(factors, bounds, sure, self.a, self.where)
 
     def components(self, group: Group) -> Ints:
         """The components of queries and keys in a group."""

@@ -84,7 +84,7 @@ class _Step:
     def __init__(self, state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> None:
         self.state, self.neurons, self.placed, self.arithmetic = state, neurons, placed, arithmetic
         reads = read_state(state, neurons.w_in, neurons.b_in)
-        self.sharp = state.sharp(neurons.w_in)
+        self.sharp, self.range = state.sharp(neurons.w_in), state.range()
         self.powers = self.powers_of_two()
         self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
         self.directions = [self.direction(h) for h in range(len(neurons.b_in))]
@@ -119,10 +119,8 @@ class _Step:
         Also the errors of these biases in float64, and the sizes of the terms that they are sums of: the network adds
         these terms, and rounds beside them.
         """
-        lo, hi, tables = np.zeros(self.state.width), np.zeros(self.state.width), np.zeros(self.state.width)
+        (lo, hi), tables = self.range, np.zeros(self.state.width)
         for boxes in self.state.tables.values():
-            lo[boxes.dims] += boxes.lo.min(0)
-            hi[boxes.dims] += boxes.hi.max(0)
             tables[boxes.dims] += ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
         fixed = (lo == hi) & (tables <= 1)  # not a sum of several numbers, which may be rounded
         w, b = self.neurons.w_in, self.neurons.b_in
@@ -149,13 +147,8 @@ class _Step:
         """A written dimension: is it cleared?"""
         out, w = self.neurons.w_out[:, dim], self.weights
         neurons = np.flatnonzero(out)
-        held = self.state.column(dim)
-        lo, hi = (
-            sum(float(part[0].min()) for part in held.values()),
-            sum(float(part[1].max()) for part in held.values()),
-        )
-        own = neurons[(w[dim, neurons] != 0) & ((w[:, neurons] != 0).sum(0) == 1)] if held else neurons[:0]
-        own = own[self.sharp[own]]
+        lo, hi = (float(end[dim]) for end in self.range)
+        own = neurons[(w[dim, neurons] != 0) & ((w[:, neurons] != 0).sum(0) == 1) & self.sharp[neurons]]
         size = max(abs(lo), abs(hi))
         if len(own):
             left = self.left(dim, own, lo, hi)

@@ -112,7 +112,7 @@ class Normed(Follower):
 
     def _write(self, kind: int, state: State, sources: Array, matrix: Array, bias: Array) -> None:
         """Lemma 3 for one write."""
-        sizes = _sizes(state)
+        sizes = state.sizes
         sizes[self.balance] += _total(state) + self.sums[kind]
         terms = sources @ np.abs(matrix) + np.abs(bias)
         errors = np.where(terms > 0, self.a.gamma(len(sources) + 4) * (terms + sizes) + 4 * self.a.tiny, 0.0)
@@ -132,7 +132,7 @@ class Normed(Follower):
     def _seen(self, states: States) -> States:
         """The states as readers see them."""
         blurred = [
-            replace(state, blur=self._blur(_sizes(state), self._mean(kind, state)), grain=2 * self.a.unit)
+            replace(state, blur=self._blur(state.sizes, self._mean(kind, state)), grain=2 * self.a.unit)
             for kind, state in _kinds(states)
         ]
         return States(blurred[0], blurred[1], blurred[2] if states.pad is not None else None)
@@ -154,14 +154,6 @@ class Normed(Follower):
 def _off_zero(rows: Array) -> Array:
     """How far the sums of rows are from 0, with the rounding of this sum."""
     return np.asarray(np.abs(rows.sum(1)) + rows.shape[1] * 2.0**-52 * np.abs(rows).sum(1))
-
-
-def _sizes(state: State) -> Array:
-    """The largest absolute values in each dimension."""
-    found = np.zeros(state.width)
-    for boxes in state.tables.values():
-        found[boxes.dims] += np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).max(0, initial=0.0)
-    return found * MORE
 
 
 def _total(state: State) -> float:

@@ -3,15 +3,14 @@
 A head with its own mask M defines a variable at each query: its *count* (how many visible keys M selects), its *sum*
 (of an s-op's numbers there) or its *copy* (the value there, or nothing). A hint says which variable of the program (or
 definition) the parts make up. **Rule**, proved for every pair of joint values of a query and a key where the program is
-defined: if signs exist with sum of sign M = selector, the signed counts (sums) add up to the width (sum) of the
-selector, because each key adds the same to both sides. If the union of the masks is the selector, and all keys that it
-selects hold one value, then each copy is that value or nothing, and all are nothing only if nothing is selected.
+defined: if factors exist with sum of factor M = selector, the counts (sums) times their factors add up to the width
+(sum) of the selector, because each key adds the same to both sides. If the union of the masks is the selector, and all
+keys that it selects hold one value, then each copy is that value or nothing, and all are nothing only if nothing is
+selected.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,6 @@ from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.boxes import INF, Read, add_reads
 from tracr_check.definitions import MOST_SUMS, sums_of, units_of
 from tracr_check.facts import Facts
-from tracr_check.joint import FINE
 from tracr_check.patterns import patterns
 from tracr_check.piecewise import bits_of
 from tracr_check.program import Program
@@ -34,7 +32,6 @@ from tracr_check.verdict import need, reject
 __all__ = ["Parts"]
 
 MOST_PARTS = 8
-ROUGH = 1e-4  # of the largest number of a whole: a column that reads it only so far
 
 
 @dataclass(eq=False)
@@ -112,40 +109,30 @@ class Parts:
         kinds = {name[0] for name in names}
         kind = min(kinds) if len(kinds) == 1 else ""
         need(sop.kind in {"c": ("width", "units"), "s": ("sum",), "p": ("aggregation",)}.get(kind, ()), "other parts")
-        if sop.kind == "units":
-            self.prove_weighted(sop, names)
-        else:
-            (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
+        (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
 
     def prove_sum(self, sop: SOp, names: list[str]) -> None:
-        """Signed masks add up to the selector."""
+        """Counts (or sums) of parts, times factors, add up to a width (or a sum).
+
+        Let x(k) be what a selected key counts: 1, or for `units` its number in units. If sum of f_i M_i(q, k) = x(k)
+        selector(q, k) for every pair, then the sum of f_i times the counts is the width, or the sum of the selected x;
+        and for x = 1 the sum of f_i times the sums of any number is its sum over the selected keys. The factors are a
+        guess, rounded to whole numbers. A mask that selects no key does not matter.
+        """
         if sop.kind == "sum":
             need(all(self.sources[name] == sop.op["of"] for name in names), "parts sum other values")
-        wanted, defined, masks, _ = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
-        for signs in itertools.product((1, -1), repeat=len(names)):
-            total = np.sum([sign * mask.astype(np.int8) for sign, mask in zip(signs, masks, strict=True)], axis=0)
-            if (total == wanted)[defined].all():
-                self.proved(sop, [(n, float(s)) for n, s in zip(names, signs, strict=True)])
-                return
-        reject(f"the heads {', '.join(names)} do not add up to {sop.label}")
-
-    def prove_weighted(self, sop: SOp, names: list[str]) -> None:
-        """Weighted counts add up to a sum: of what the values are above a number, in units.
-
-        If sum of f_i M_i(q, k) = x(k) selector(q, k) for every pair, x(k) a whole number, then the sum of f_i times the
-        counts is the sum of the selected x. The factors are a guess, rounded to whole numbers. A mask that selects no
-        key does not matter.
-        """
+        value = sop.op["of"] if sop.kind == "units" else None
         heads = [self.masks[name] for name in names]
-        wanted, defined, masks, codes = patterns(self.program, sop.op["selector"], heads, sop.op["of"])
-        selected = np.where(wanted, units_of(self.program.sops[sop.op["of"]], sop.op)[codes], 0.0)[defined]
+        wanted, defined, masks, codes = patterns(self.program, sop.op["selector"], heads, value)
+        units = np.ones(1) if value is None else units_of(self.program.sops[value], sop.op)
+        selected = np.where(wanted, units[codes], 0.0)[defined]
         matrix = np.stack(masks, axis=1)[defined].astype(np.float64)
         factors = np.rint(np.linalg.lstsq(matrix, selected, rcond=None)[0])
         need(
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
-            f"the heads {', '.join(names)} do not count the values of {sop.label}",
+            f"the heads {', '.join(names)} do not add up to {sop.label}",
         )
-        used: list[bool] = (matrix.sum(0) > 0).tolist()
+        used: list[bool] = ((matrix.sum(0) > 0) & (factors != 0)).tolist()
         self.proved(sop, [(n, float(f)) for n, f, some in zip(names, factors, used, strict=True) if some])
 
     def proved(self, sop: SOp, terms: list[tuple[Var, float]]) -> None:
@@ -194,8 +181,7 @@ class Parts:
         alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
         add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
         If all r_t are 0 and the numbers are whole, what is read is alpha (z - k) exactly. The products stay the same,
-        so they keep their grids. Columns that are only nearly proportional are left as they are, if what they read of
-        each term is known and the terms have few joint values.
+        so they keep their grids.
         """
         found = dict(reads)
         for whole, terms, constant in self.identities:
@@ -209,19 +195,16 @@ class Parts:
         whole: Var,
         terms: list[tuple[Var, float]],
         constant: float,
-        without: frozenset[int] = frozenset(),
     ) -> dict[Var, Read]:
-        """The reads with the columns in these proportions, `without` some, in terms of the whole."""
+        """The reads with the columns in these proportions in terms of the whole."""
         z, alpha = self.numbers(whole), self.proportions(reads, terms)
         columns = np.flatnonzero(np.isfinite(alpha))
-        columns = columns[~np.isin(columns, list(without))]
         if not len(columns) or not np.isfinite(z).all():
             return reads
         alpha = alpha[columns]
         lo, hi, up, down, count = (np.zeros((1, len(columns))) for _ in range(5))
         grid, exact = np.full((1, len(columns)), INF), np.full(len(columns), True)
         found = dict(reads)
-        known = np.full(len(columns), math.prod(self.program.sizes[term] for term, _ in terms) <= FINE)
         for term, factor in terms:
             read, x, radius = reads[term].at(slice(None), columns), self.numbers(term), self.program.radius(term)
             line, precise = _line(alpha, factor * x, bits_of(x) + bits_of(np.array(factor)))
@@ -230,16 +213,13 @@ class Parts:
             slack = np.where(same, 0.0, own + np.abs(alpha * factor) * radius[:, None])
             lo = lo + (read.lo - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi - line + slack).max(0, keepdims=True)
-            exact, known = exact & same, known & (read.hi - read.lo <= own).all(0)
+            exact = exact & same
             up, down, count = (
                 total + part.max(0, keepdims=True)
                 for total, part in zip((up, down, count), (read.up, read.down, read.count), strict=True)
             )
             grid = np.minimum(grid, read.grid.min(0, keepdims=True))
             found[term] = _blank(reads[term], columns)
-        rough = known & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
-        if rough.any():  # the terms one by one tell more
-            return self.improved(reads, whole, terms, constant, without | set(columns[rough].tolist()))
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
         near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))

@@ -147,10 +147,7 @@ def _in_range(states: States, a: Arithmetic) -> States:
     """The same states; no dimension overflows at any position, read or not: 0 times infinity is no number."""
     for state in (states.tokens, states.bos, states.pad):
         if state is not None:
-            sizes = np.zeros(state.width)
-            for boxes in state.tables.values():
-                sizes[boxes.dims] += np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).max(0, initial=0.0)
-            need(sizes.max(initial=0.0) < a.largest, "numbers too large")
+            need(state.sizes.max(initial=0.0) < a.largest, "numbers too large")
     return states
 
 
@@ -195,7 +192,7 @@ def _after_mlp(
         wanted = names if owner == "1" else {*names, owner}
         env = joint_values(program, wanted, states.tokens.dead)
         codes = np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner]
-        return env.only({*states.tokens.tables, *parts.program.sops}), codes
+        return env, codes
 
     for owner in owners.values():
         need(owner in program.sizes, f"there is no variable {owner!r:.40}")

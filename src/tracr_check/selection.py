@@ -93,16 +93,6 @@ class Factor:
     k: Vectors
     bos: Vectors
 
-    def merged(self) -> Factor:
-        """Classes with equal vectors and equal rows (or columns) of the mask, each once: the same is to be proved."""
-        mask = self.mask
-        rows = _different(self.q, mask.chosen, mask.defined)
-        columns = _different(self.k, mask.chosen.T, mask.defined.T)
-        cells = np.ix_(rows, columns)
-        queries, keys = mask.queries.at(rows), mask.keys.at(columns)
-        few = Mask(queries, keys, mask.chosen[cells], mask.defined[cells])
-        return Factor(few, self.q.at(rows), self.k.at(columns), self.bos)
-
     def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
         """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
         b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
@@ -129,13 +119,6 @@ def own_mask(factor: Factor, alone: bool) -> Mask:
     if alone:
         best = np.maximum(middle.max(1, initial=-INF), (factor.q.middle @ factor.bos.middle.T)[:, 0])
     return replace(factor.mask, chosen=np.array(middle - best[:, None] > -NEAR_BOS))
-
-
-def _different(vectors: Vectors, chosen: Truth, defined: Truth) -> NDArray[np.int64]:
-    """The first row of each kind."""
-    bits = [np.packbits(truth, axis=1).astype(np.float64) for truth in (chosen, defined)]
-    parts: list[Array] = [vectors.lo, vectors.hi, *bits]
-    return np.sort(np.unique(np.hstack(parts), axis=0, return_index=True)[1])
 
 
 def reference(factor: Factor) -> Array:

@@ -46,11 +46,6 @@ class Env:
         stacked = np.unique(np.stack([self.codes[name] for name in ordered]), axis=1)
         return Env(stacked.shape[1], dict(zip(ordered, stacked, strict=True)), ordered)
 
-    def only(self, names: Iterable[Var]) -> Env:
-        """Only some variables, and the free ones."""
-        kept = {*names, *self.free}
-        return Env(self.rows, {name: codes for name, codes in self.codes.items() if name in kept}, self.free)
-
 
 @dataclass(frozen=True, eq=False)
 class Way:

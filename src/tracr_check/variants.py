@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr_check.arithmetic import Arithmetic
+from tracr_check.arithmetic import ARITHMETICS, Arithmetic
 from tracr_check.normed import ASSUMED, Normed
 from tracr_check.program import Program
 from tracr_check.proving import Weights, follow, logits_of
 from tracr_check.rotation import orthogonal, plain_weights
 from tracr_check.turned import Turned
-from tracr_check.variables import Array
 from tracr_check.verdict import need, reject
 
-__all__ = ["follow_normed", "prove_variant"]
+__all__ = ["prove_variant"]
 
 WRITE = "variant.write"
 
@@ -42,29 +41,11 @@ def prove_variant(
     given = Weights(weights, program, logits_of(slices), a)
     if variant.get("epsilon") is not None:
         need(variant.get("width") is None, "there are no rules for layer norms of a part of the stream")
-        follow_normed(program, slices, given, variant["epsilon"], np.zeros(given.width), hints, a, padded)
+        follower = Normed(given, float(variant["epsilon"]), np.zeros(given.width), a)
+        follow(program, slices, given.without(follower.balance), hints, a, padded, follower)
         return ASSUMED
     rotation = orthogonal(tables.get(WRITE), given.width)
-    wide = replace(a, cast=_same)  # the plain weights need not be numbers of the format
+    wide = replace(a, cast=ARITHMETICS["float64"].cast)  # the plain weights need not be numbers of the format
     plain = Weights(plain_weights(weights, rotation, a), program, logits_of(slices), wide)
     follow(program, slices, plain, hints, wide, padded, Turned(given, plain, rotation, a))
     return ()
-
-
-def follow_normed(
-    program: Program,
-    slices: list[Any],
-    given: Weights,
-    epsilon: float,
-    last_bias: Array,
-    hints: Any,
-    a: Arithmetic,
-    padded: bool,
-) -> None:
-    """Prove the theorem of a network with layer norms."""
-    follower = Normed(given, float(epsilon), last_bias, a)
-    follow(program, slices, given.without(follower.balance), hints, a, padded, follower)
-
-
-def _same(array: NDArray[Any]) -> Array:
-    return array.astype(np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -221,6 +222,16 @@ def test_the_checker_imports_numpy_only() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert {name.split(".")[0] for name in names} <= allowed, path
+
+
+def test_the_files_are_listed_in_reading_order() -> None:
+    """The package's docstring lists every file once, and each imports only files that are listed before it."""
+    listed = re.findall(r"^    (\w+)\.py ", str(tracr_check.__doc__), re.M)
+    folder = Path(str(tracr_check.__file__)).parent
+    assert sorted(listed) == sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("__"))
+    for place, name in enumerate(listed):
+        used = re.findall(r"^from tracr_check\.(\w+) import", (folder / f"{name}.py").read_text(encoding="utf-8"), re.M)
+        assert set(used) <= set(listed[:place]), name
 
 
 def test_old_hints_are_refused_with_what_to_do(tmp_path: Path) -> None:
