@@ -145,9 +145,14 @@ class State:
 
     @property
     def sizes(self) -> Array:
-        """The largest absolute values in each dimension; rounded up."""
-        lo, hi = self.range()
-        return np.maximum(np.abs(lo), np.abs(hi)) * (1 + 2.0**-30)
+        """The most that the absolute values of all variables add up to in each dimension; rounded up.
+
+        Nothing cancels here, so that the sum in float64 is off by a small factor only.
+        """
+        found = np.zeros(self.width)
+        for boxes in self.tables.values():
+            found[boxes.dims] += np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).max(0, initial=0.0)
+        return found * (1 + 2.0**-30)
 
     def sharp(self, matrix: Array) -> NDArray[np.bool_]:
         """The columns of a matrix that read the stream itself."""
