@@ -205,6 +205,9 @@ def test_a_true_part_counts_and_a_wrong_one_does_not(twin: Any) -> None:
     other = report.line(wrong.title)
     assert other.recovered is not None
     assert other.recovered.value < 0.5
+    with pytest.raises(UnknownName, match="no line 'mean-ablated'") as caught:
+        report.line("mean-ablated")
+    assert "zeroed, mean, resampled" in str(caught.value)
 
 
 def test_a_report_on_other_inputs(twin: Any) -> None:
