@@ -99,6 +99,40 @@ def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None
     assert equality({"ranking": [first, true]}) == len(EQUAL)
 
 
+def test_the_random_order_depends_on_names_alone(tmp_path: Path) -> None:
+    """Other twins in a folder, or another folder, do not change which of two components comes first."""
+    from replacing import place_in_order
+
+    names = [(f"hist-{seed}", at) for seed in range(9) for at in ("blocks.0.attn.0", "blocks.0.mlp")]
+    order = sorted(((tmp_path / name, at) for name, at in names), key=place_in_order)
+    fewer = sorted(((Path("other") / name, at) for name, at in names[::3]), key=place_in_order)
+    assert [(place.name, at) for place, at in order if (place.name, at) in names[::3]] == [
+        (place.name, at) for place, at in fewer
+    ]
+    assert [(place.name, at) for place, at in order] != names
+
+
+def test_controls_are_added_to_ranked_rows(tmp_path: Path) -> None:
+    """Rows of a ranking get what a report says; rows with a report, without a ranking or without a twin stay."""
+    import replacing
+
+    (tmp_path / "count-0").symlink_to(Path(__file__).parents[2] / "docs" / "natural" / "twins" / "count")
+    ranked = {"twin": "count-0", "at": "blocks.0.mlp", "ranking": [{"part": "some"}], "closed": {"value": 0.0}}
+    others = [
+        {"twin": "count-0", "at": "blocks.0.attn.0", "ranking": [], "counts": False},
+        {"twin": "count-0", "at": "blocks.0.attn.1", "cost": 0.01},
+        {"twin": "gone-0", "at": "blocks.0.mlp", "ranking": []},
+    ]
+    rows, file = [{**ranked}, *({**one} for one in others)], tmp_path / "rows.json"
+    given = {"inputs": 400, "refine": 20, "jobs": 1, "until": float("inf"), "report": True, "shuffle": False}
+    replacing.add_controls(rows, argparse.Namespace(folders=[tmp_path], out=file, **given))
+    assert rows[1:] == others
+    assert rows[0]["counts"] is True
+    assert rows[0]["closed"]["value"] > 0.9
+    assert rows[0]["ranking"] == ranked["ranking"]
+    assert json.loads(file.read_text()) == rows
+
+
 @pytest.mark.slow
 def test_a_part_of_a_program_of_ones_own_counts_in_a_plain_host_and_a_wrong_one_does_not() -> None:
     """Neither program is in the library; the wrong one is among the controls of the right one, and the other way."""
