@@ -260,8 +260,9 @@ def controls_of(place: Path, at: str, given: argparse.Namespace) -> dict[str, An
     began, twin = time.time(), twin_at(place)
     inputs = graft.inputs_of(twin.teacher, given.inputs)
     found = reported(twin.to_torch(), graft.Part(twin.teacher, at), inputs, given.refine)
-    added = {name: found[name] for name in ("closed", "refined", "counts", "verdict", "reads") if name in found}
-    return {"twin": place.name, "at": at, **added, "report_seconds": round(time.time() - began, 1)}
+    row: dict[str, Any] = {"twin": place.name, "at": at}
+    row |= {name: value for name, value in found.items() if name not in ("inputs", "cost")}
+    return {**row, "report_seconds": round(time.time() - began, 1)}
 
 
 @cache

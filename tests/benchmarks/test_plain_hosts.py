@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,8 +118,13 @@ def test_controls_are_added_to_ranked_rows(tmp_path: Path) -> None:
     import replacing
 
     (tmp_path / "count-0").symlink_to(Path(__file__).parents[2] / "docs" / "natural" / "twins" / "count")
-    ranked = {"twin": "count-0", "at": "blocks.0.mlp", "ranking": [{"part": "some"}], "closed": {"value": 0.0}}
-    others = [
+    ranked: dict[str, Any] = {
+        "twin": "count-0",
+        "at": "blocks.0.mlp",
+        "ranking": [{"part": "some"}],
+        "closed": {"value": 0.0},
+    }
+    others: list[dict[str, Any]] = [
         {"twin": "count-0", "at": "blocks.0.attn.0", "ranking": [], "counts": False},
         {"twin": "count-0", "at": "blocks.0.attn.1", "cost": 0.01},
         {"twin": "gone-0", "at": "blocks.0.mlp", "ranking": []},
