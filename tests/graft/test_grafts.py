@@ -399,6 +399,27 @@ def test_a_linear_control_has_its_rank() -> None:
         assert (error < 1e-3) == (rank == 4)
 
 
+def test_a_linear_control_leaves_out_directions_without_variance() -> None:
+    """Asked for more than the rank of the data it reads no rounding errors."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 6))
+    into, out, bias = fit_linear(rows, rows + 1.0, 5)
+    assert into.shape[1] == len(out) == 2
+    np.testing.assert_allclose((rows @ into).std(axis=0), 1.0)
+    np.testing.assert_allclose(rows @ into @ out + bias, rows + 1.0, atol=1e-3)
+
+
+def test_refining_does_not_weaken_the_linear_control() -> None:
+    """A head that averages is linear: the refined affine map loses less than that in closed form, which stays."""
+    twin: Any = tracr.load(TWINS / "mean_so_far")
+    inputs = graft.inputs_of(twin.teacher, 300)
+    part = graft.Part(twin.teacher, "blocks.0.attn.0")
+    report = graft.replace(twin.to_torch(), "blocks.0.attn.0", part, inputs, refine=60).report()
+    closed, refined = (one for one in report.controls if one.kind == "linear")
+    assert refined.name == f"{closed.name}, refined"
+    assert refined.loss < closed.loss
+
+
 def test_told_by() -> None:
     """A finer variable tells a coarser one; the coarser one guesses."""
     real = np.ones((1, 4), dtype=bool)
