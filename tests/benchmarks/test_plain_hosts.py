@@ -83,6 +83,40 @@ def test_the_tables_of_known_answers_are_those_of_the_files() -> None:
     assert all(replacing.recovered(row) >= 0.99 for row in costly)
 
 
+def test_the_numbers_of_unseen_twins_are_those_of_the_file() -> None:
+    """Rows are in the order that was fixed before, none is missing, and the page shows their numbers."""
+    import replacing
+    import unseen_twins
+
+    docs = Path(__file__).parents[2] / "docs"
+    rows = json.loads((docs / "replacing" / "twins_unseen.json").read_text())
+    order = [replacing.place_in_order((Path(row["twin"]), row["at"])) for row in rows]
+    assert order == sorted(order)
+    admitted = {tuple(row["twin"].rsplit("-", 1)) for row in rows}
+    twins = [{"program": name, "seed": seed, "admitted": True} for name, seed in admitted]
+    assert unseen_twins.with_unfinished(rows, twins) == rows
+    page = (docs / "replacing.md").read_text()
+    for part in unseen_twins.table(rows).split("\n\n"):
+        assert part in page
+    costly = unseen_twins.costly_of(rows)
+    both = [row for row in costly if unseen_twins.complete(row) and unseen_twins.first(row)]
+    assert (len(both), len(costly), len(rows)) == (74, 77, 88)
+
+
+def test_components_that_were_not_finished_are_counted() -> None:
+    """They have short rows, and the first rows of the order end before the first of them."""
+    import unseen_twins
+
+    row = {"twin": "count-7", "at": "blocks.0.attn.0", "cost": 0.01}
+    rows = unseen_twins.with_unfinished([row], [{"program": "count", "seed": 7, "admitted": True}])
+    assert {(one["at"], unseen_twins.finished(one)) for one in rows} == {
+        ("blocks.0.attn.0", True),
+        ("blocks.0.mlp", False),
+    }
+    assert "1 of 2 components of 1 twins of 1 programs were finished" in unseen_twins.table(rows)
+    assert unseen_twins.with_unfinished([], [{"program": "count", "seed": 7, "admitted": False}]) == []
+
+
 def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None:
     """A miss stays a miss if nothing was compared, if the part says more, or if an exchange was noticed."""
     from replacing import EQUAL, equality
