@@ -51,6 +51,21 @@ def test_restricted_logits_keep_the_waves_of_the_sum() -> None:
     np.testing.assert_allclose(restricted(kept + gone, terms, prime, [2]), kept, atol=1e-12)
 
 
+def test_inputs_to_test_with_have_all_lengths() -> None:
+    """A sample is not in an order that the division of a graft undoes."""
+    from plain_training import sample_of
+
+    from tracr import graft, zoo
+
+    model = zoo.load("hist", vocab="ab", max_seq_len=5)
+    data = graft.data_of_program(model, graft.inputs_of(model))
+    for most in (len(data) + 1, len(data), len(data) - 1, 40):
+        sample = sample_of(data, most)
+        assert len(sample) == len(set(sample.inputs)) == min(most, len(data))
+        _, test = sample.split(0.75, 0)
+        assert len({len(one) for one in test.inputs}) > 2
+
+
 def test_the_tables_of_the_page_are_those_of_the_files() -> None:
     """docs/replacing.md shows the rows of docs/replacing as they are."""
     import modular_addition
