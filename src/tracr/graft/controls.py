@@ -195,7 +195,8 @@ def _linear_module(fitted: Fitted, rows: torch.Tensor) -> LinearModule:
     )
     constants = fit_write_means(written, bench.fit.real, bench.fit.start)
     module = LinearModule(into=into, out=out, bias=bias, before=constants.before, pad=constants.pad)
-    return module.to(rows.device)
+    module.to(rows.device)
+    return module
 
 
 def _refined(fitted: Fitted, module: LinearModule, rows: torch.Tensor, steps: int, rate: float) -> LinearModule:
