@@ -16,10 +16,9 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import plain_hosts
 import torch
-from plain_training import data_of, load_host
+from plain_training import data_of, load_host, sample_of
 
 import tracr
 from tracr import graft
@@ -92,8 +91,7 @@ def rows_of(folder: Path, most: int, steps: int) -> list[dict[str, Any]]:
     """The rows of the right and of the wrong part in a host."""
     task, host = load_host(folder)
     name, _, seed = folder.name.rpartition("-")
-    guess, data = GUESSES[name], data_of(task)
-    data = data.rows(np.random.default_rng(0).permutation(len(data))[:most])
+    guess, data = GUESSES[name], sample_of(data_of(task), most)
     parts = {kind: head_of(getattr(guess, kind), task.model.options, kind) for kind in ("right", "wrong")}
     rows = []
     for kind, part in parts.items():

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from plain_training import PlainHost, data_of, load_host
+from plain_training import PlainHost, data_of, load_host, sample_of
 
 from tracr import graft
 from tracr.graft.controls import ablations_of
@@ -51,8 +51,7 @@ def rows_of(folder: Path, places: list[str], most: int) -> Iterator[dict[str, An
     options = task.model.options
     own = graft.parts_of(task.model, f"{name} (own)")
     library = graft.library(options.vocab, options.max_seq_len, causal=options.causal)
-    data = data_of(task)
-    data = data.rows(np.random.default_rng(0).permutation(len(data))[:most])
+    data = sample_of(data_of(task), most)
     for at in places:
         yield {**about, "at": at, "inputs": len(data), **explained(host, at, [*own, *library], data)}
 

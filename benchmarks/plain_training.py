@@ -95,6 +95,17 @@ def data_of(task: HostTask) -> Any:
     return graft.GraftData(data.inputs, data.ids, data.start, data.pad, answers, data.longest)
 
 
+def sample_of(data: Any, most: int) -> Any:
+    """All data, or a random sample of so many inputs.
+
+    The generator is not the one that `graft` divides inputs with (seed 0): the division would undo the permutation, and
+    the last inputs, which are the longest, would be those to test with.
+    """
+    if len(data) <= most:
+        return data
+    return data.rows(np.random.default_rng([0, 1]).permutation(len(data))[:most])
+
+
 class PlainBlock(nn.Module):  # type: ignore[misc]
     """Attention and an MLP, with TransformerLens's hook points."""
 

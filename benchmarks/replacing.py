@@ -49,7 +49,7 @@ import json
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from multiprocessing import get_context
@@ -75,6 +75,31 @@ TIE = 0.005  # of the rule by which the rows of twins_h200.json were ranked
 
 def main() -> None:
     """Add the missing rows, or print the table."""
+    given = arguments()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
+    if given.report:
+        add_controls(rows, given)
+    else:
+        add_rows(rows, given)
+    left = [row for row in rows if given.compare and "ranking" in row and "in_program" not in row["ranking"][0]]
+    for row in sorted(left, key=equality, reverse=True):
+        compare(row, row.get("most", given.inputs), only_first=given.first)
+        kept(rows, given.out)
+    if given.table:
+        print(table(rows))
+    costly = [row for row in rows if "ranking" in row]
+    if given.agreement:
+        print(by_agreement(costly))
+    for tolerance in given.told:
+        first = [told_first(row["ranking"], tolerance)[0] for row in costly]
+        right = [one for one in first if one["same"] or one["same_at_positions"]]
+        print(f"told within {tolerance}: the true part, or equal at each position: {of(right, first)}")
+
+
+def arguments() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/replacing/twins.json"))
@@ -92,52 +117,39 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--agreement", action="store_true", help="order older rows by their agreement")
     parser.add_argument("--told", nargs="+", type=float, default=[], help="tolerances of what parts tell")
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
+    return parser.parse_args()
+
+
+def add_rows(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    """Examine the components that have no row."""
     done = {(row["twin"], row["at"]) for row in rows}
     wanted = [one for folder in given.folders for one in components(folder, given) if (one[0].name, one[1]) not in done]
-    if given.report:
-        wanted = uncontrolled(rows, given.folders)
-    if given.shuffle or given.report:
+    if given.shuffle:
         wanted = sorted(wanted, key=place_in_order)
-    for row in examined(wanted, given):
-        if given.report:
-            next(old for old in rows if (old["twin"], old["at"]) == (row["twin"], row["at"])).update(row)
-        else:
-            rows.append(row)
+    for row in examined(wanted, given, row_of):
+        rows.append(row)
         print(json.dumps({name: value for name, value in row.items() if name != "ranking"}), flush=True)
         kept(rows, given.out)
-    left = [row for row in rows if given.compare and "ranking" in row and "in_program" not in row["ranking"][0]]
-    for row in sorted(left, key=equality, reverse=True):
-        compare(row, row.get("most", given.inputs), only_first=given.first)
+
+
+def add_controls(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    """Report, with controls, the components that were ranked without, and whose twins are in the folders."""
+    places = {place.name: place for folder in given.folders for place in folder.iterdir()}
+    wanted = {
+        (places[row["twin"]], row["at"]): row
+        for row in rows
+        if "ranking" in row and "counts" not in row and row["twin"] in places
+    }
+    for added in examined(sorted(wanted, key=place_in_order), given, controls_of):
+        wanted[places[added["twin"]], added["at"]].update(added)
+        print(json.dumps(added), flush=True)
         kept(rows, given.out)
-    if given.table:
-        print(table(rows))
-    costly = [row for row in rows if "ranking" in row]
-    if given.agreement:
-        print(by_agreement(costly))
-    for tolerance in given.told:
-        first = [told_first(row["ranking"], tolerance)[0] for row in costly]
-        right = [one for one in first if one["same"] or one["same_at_positions"]]
-        print(f"told within {tolerance}: the true part, or equal at each position: {of(right, first)}")
 
 
 def place_in_order(one: tuple[Path, str]) -> str:
     """A random number of a component, from the names alone: other twins in a folder do not change the order."""
     place, at = one
     return hashlib.sha256(f"{place.name} {at}".encode()).hexdigest()
-
-
-def uncontrolled(rows: list[dict[str, Any]], folders: list[Path]) -> list[tuple[Path, str]]:
-    """The components that were ranked without controls, and whose twins are in the folders."""
-    places = {place.name: place for folder in folders for place in folder.iterdir()}
-    return [
-        (places[row["twin"]], row["at"])
-        for row in rows
-        if "ranking" in row and "counts" not in row and row["twin"] in places
-    ]
 
 
 def kept(rows: list[dict[str, Any]], path: Path) -> None:
@@ -199,9 +211,10 @@ def components(folder: Path, given: argparse.Namespace) -> Iterator[tuple[Path, 
             yield from ((place, part.name) for part in own if part.kind == "head" or part.name.endswith(".mlp"))
 
 
-def examined(wanted: list[tuple[Path, str]], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The rows of components, as they are ready."""
-    find = controls_of if given.report else row_of
+def examined(
+    wanted: list[tuple[Path, str]], given: argparse.Namespace, find: Callable[..., dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """What `find` says of components, as it is ready."""
     if given.jobs == 1:
         for place, at in wanted:
             if time.time() < given.until:
@@ -247,8 +260,9 @@ def controls_of(place: Path, at: str, given: argparse.Namespace) -> dict[str, An
     began, twin = time.time(), twin_at(place)
     inputs = graft.inputs_of(twin.teacher, given.inputs)
     found = reported(twin.to_torch(), graft.Part(twin.teacher, at), inputs, given.refine)
-    added = {name: found[name] for name in ("closed", "refined", "counts", "verdict", "reads") if name in found}
-    return {"twin": place.name, "at": at, **added, "report_seconds": round(time.time() - began, 1)}
+    row: dict[str, Any] = {"twin": place.name, "at": at}
+    row |= {name: value for name, value in found.items() if name not in ("inputs", "cost")}
+    return {**row, "report_seconds": round(time.time() - began, 1)}
 
 
 @cache

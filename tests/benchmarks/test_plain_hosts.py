@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,6 +51,21 @@ def test_restricted_logits_keep_the_waves_of_the_sum() -> None:
     np.testing.assert_allclose(restricted(kept + gone, terms, prime, [2]), kept, atol=1e-12)
 
 
+def test_inputs_to_test_with_have_all_lengths() -> None:
+    """A sample is not in an order that the division of a graft undoes."""
+    from plain_training import sample_of
+
+    from tracr import graft, zoo
+
+    model = zoo.load("hist", vocab="ab", max_seq_len=5)
+    data = graft.data_of_program(model, graft.inputs_of(model))
+    for most in (len(data) + 1, len(data), len(data) - 1, 40):
+        sample = sample_of(data, most)
+        assert len(sample) == len(set(sample.inputs)) == min(most, len(data))
+        _, test = sample.split(0.75, 0)
+        assert len({len(one) for one in test.inputs}) > 2
+
+
 def test_the_tables_of_the_page_are_those_of_the_files() -> None:
     """docs/replacing.md shows the rows of docs/replacing as they are."""
     import modular_addition
@@ -82,6 +98,40 @@ def test_the_tables_of_known_answers_are_those_of_the_files() -> None:
     assert all(replacing.recovered(row) >= 0.99 for row in costly)
 
 
+def test_the_numbers_of_unseen_twins_are_those_of_the_file() -> None:
+    """Rows are in the order that was fixed before, none is missing, and the page shows their numbers."""
+    import replacing
+    import unseen_twins
+
+    docs = Path(__file__).parents[2] / "docs"
+    rows = json.loads((docs / "replacing" / "twins_unseen.json").read_text())
+    order = [replacing.place_in_order((Path(row["twin"]), row["at"])) for row in rows]
+    assert order == sorted(order)
+    admitted = {tuple(row["twin"].rsplit("-", 1)) for row in rows}
+    twins = [{"program": name, "seed": seed, "admitted": True} for name, seed in admitted]
+    assert unseen_twins.with_unfinished(rows, twins) == rows
+    page = (docs / "replacing.md").read_text()
+    for part in unseen_twins.table(rows).split("\n\n"):
+        assert part in page
+    costly = unseen_twins.costly_of(rows)
+    both = [row for row in costly if unseen_twins.complete(row) and unseen_twins.first(row)]
+    assert (len(both), len(costly), len(rows)) == (74, 77, 88)
+
+
+def test_components_that_were_not_finished_are_counted() -> None:
+    """They have short rows, and the first rows of the order end before the first of them."""
+    import unseen_twins
+
+    row = {"twin": "count-7", "at": "blocks.0.attn.0", "cost": 0.01}
+    rows = unseen_twins.with_unfinished([row], [{"program": "count", "seed": 7, "admitted": True}])
+    assert {(one["at"], unseen_twins.finished(one)) for one in rows} == {
+        ("blocks.0.attn.0", True),
+        ("blocks.0.mlp", False),
+    }
+    assert "1 of 2 components of 1 twins of 1 programs were finished" in unseen_twins.table(rows)
+    assert unseen_twins.with_unfinished([], [{"program": "count", "seed": 7, "admitted": False}]) == []
+
+
 def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None:
     """A miss stays a miss if nothing was compared, if the part says more, or if an exchange was noticed."""
     from replacing import EQUAL, equality
@@ -97,6 +147,45 @@ def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None
     assert equality({"ranking": [true]}) == 0
     del first["swapped"]
     assert equality({"ranking": [first, true]}) == len(EQUAL)
+
+
+def test_the_random_order_depends_on_names_alone(tmp_path: Path) -> None:
+    """Other twins in a folder, or another folder, do not change which of two components comes first."""
+    from replacing import place_in_order
+
+    names = [(f"hist-{seed}", at) for seed in range(9) for at in ("blocks.0.attn.0", "blocks.0.mlp")]
+    order = sorted(((tmp_path / name, at) for name, at in names), key=place_in_order)
+    fewer = sorted(((Path("other") / name, at) for name, at in names[::3]), key=place_in_order)
+    assert [(place.name, at) for place, at in order if (place.name, at) in names[::3]] == [
+        (place.name, at) for place, at in fewer
+    ]
+    assert [(place.name, at) for place, at in order] != names
+
+
+def test_controls_are_added_to_ranked_rows(tmp_path: Path) -> None:
+    """Rows of a ranking get what a report says; rows with a report, without a ranking or without a twin stay."""
+    import replacing
+
+    (tmp_path / "count-0").symlink_to(Path(__file__).parents[2] / "docs" / "natural" / "twins" / "count")
+    ranked: dict[str, Any] = {
+        "twin": "count-0",
+        "at": "blocks.0.mlp",
+        "ranking": [{"part": "some"}],
+        "closed": {"value": 0.0},
+    }
+    others: list[dict[str, Any]] = [
+        {"twin": "count-0", "at": "blocks.0.attn.0", "ranking": [], "counts": False},
+        {"twin": "count-0", "at": "blocks.0.attn.1", "cost": 0.01},
+        {"twin": "gone-0", "at": "blocks.0.mlp", "ranking": []},
+    ]
+    rows, file = [{**ranked}, *({**one} for one in others)], tmp_path / "rows.json"
+    given = {"inputs": 400, "refine": 20, "jobs": 1, "until": float("inf"), "report": True, "shuffle": False}
+    replacing.add_controls(rows, argparse.Namespace(folders=[tmp_path], out=file, **given))
+    assert rows[1:] == others
+    assert rows[0]["counts"] is True
+    assert rows[0]["closed"]["value"] > 0.9
+    assert rows[0]["ranking"] == ranked["ranking"]
+    assert json.loads(file.read_text()) == rows
 
 
 @pytest.mark.slow

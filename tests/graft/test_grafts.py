@@ -205,6 +205,9 @@ def test_a_true_part_counts_and_a_wrong_one_does_not(twin: Any) -> None:
     other = report.line(wrong.title)
     assert other.recovered is not None
     assert other.recovered.value < 0.5
+    with pytest.raises(UnknownName, match="no line 'mean-ablated'") as caught:
+        report.line("mean-ablated")
+    assert "zeroed, mean, resampled" in str(caught.value)
 
 
 def test_a_report_on_other_inputs(twin: Any) -> None:
@@ -394,6 +397,27 @@ def test_a_linear_control_has_its_rank() -> None:
         assert np.linalg.matrix_rank(into @ out) == rank
         error = np.abs(rows @ into @ out + bias - rows @ weight - 3.0).max()
         assert (error < 1e-3) == (rank == 4)
+
+
+def test_a_linear_control_leaves_out_directions_without_variance() -> None:
+    """Asked for more than the rank of the data it reads no rounding errors."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 6))
+    into, out, bias = fit_linear(rows, rows + 1.0, 5)
+    assert into.shape[1] == len(out) == 2
+    np.testing.assert_allclose((rows @ into).std(axis=0), 1.0)
+    np.testing.assert_allclose(rows @ into @ out + bias, rows + 1.0, atol=1e-3)
+
+
+def test_refining_does_not_weaken_the_linear_control() -> None:
+    """A head that averages is linear: the refined affine map loses less than that in closed form, which stays."""
+    twin: Any = tracr.load(TWINS / "mean_so_far")
+    inputs = graft.inputs_of(twin.teacher, 300)
+    part = graft.Part(twin.teacher, "blocks.0.attn.0")
+    report = graft.replace(twin.to_torch(), "blocks.0.attn.0", part, inputs, refine=60).report()
+    closed, refined = (one for one in report.controls if one.kind == "linear")
+    assert refined.name == f"{closed.name}, refined"
+    assert refined.loss < closed.loss
 
 
 def test_told_by() -> None:

@@ -5,7 +5,7 @@
   the part's output at 95 % of the tokens.
 - *shuffled*: the part's output on another input of the same length.
 - *linear*: an affine map of the stream (for heads, also of its mean over the positions that the head may see) with the
-  rank of the part's writing.
+  rank of the part's writing; if the part is refined, once in closed form and once refined.
 - *other parts* that the user gives.
 """
 
@@ -26,17 +26,18 @@ from tracr.graft.modules import WriteModule
 from tracr.graft.observed import CodedValues, coded
 from tracr.graft.part import Part
 from tracr.graft.recovery import HostScore, Recovery
-from tracr.graft.refining import refine_writing
+from tracr.graft.refining import RATE, refine_writing
 from tracr.graft.replacing import Fitted, Workbench
 
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData
     from tracr.graft.host import HostRecord
 
-__all__ = ["Controlled", "ablations_of", "controls_of", "rank_of", "recovery_of", "told_by"]
+__all__ = ["Controlled", "ablations_of", "controls_of", "linear_logits", "rank_of", "recovery_of", "told_by"]
 
 Array = NDArray[Any]
 DRAWN, TRIES = 3, 40
+SHORTER = (1, 10, 100)  # by how much the steps of refining a linear map are shorter than others
 DIFFERENT = 0.05  # the share of tokens that another function must not tell
 
 
@@ -54,7 +55,9 @@ def controls_of(fitted: Fitted, others: Sequence[Part], seed: int) -> Iterator[C
     rng = np.random.default_rng(seed)
     yield from _other_functions(fitted, rng)
     yield Controlled("shuffled", "the part's output on another input", _shuffled(fitted, rng))
-    yield Controlled("linear", f"an affine map of rank {rank_of(fitted)}", _linear(fitted))
+    for steps in dict.fromkeys((0, fitted.refine)):
+        name = f"an affine map of rank {rank_of(fitted)}{', refined' if steps else ''}"
+        yield Controlled("linear", name, linear_logits(fitted, steps))
     bench = fitted.bench
     for one in bench.observed(others):
         if one.output.key != fitted.output.key:
@@ -158,29 +161,53 @@ class LinearModule(nn.Module):
         return torch.cat([self.before.expand(len(rows), *self.before.shape), tokens], dim=1)
 
 
-def _linear(fitted: Fitted) -> Array:
+def linear_logits(fitted: Fitted, steps: int) -> Array:
+    """The host's logits on the inputs to test with, with an affine map of the part's rank in the component's place.
+
+    All numbers that the map reads move what it writes, so it needs shorter steps than a map with a vector for each
+    value. Three sizes are tried, and the map with which the host loses least on inputs to fit with is taken.
+    """
     bench = fitted.bench
     heads, causal = bench.sites.place.kind == "attn", fitted.observed[0].part.model.options.causal
-    real, start = bench.fit.real, bench.fit.start
-    rows = _rows(bench.record, bench.fit, heads=heads, causal=causal)
-    there = bench.writes_at(bench.fit)
-    into, out, bias = fit_linear(rows[there], bench.record.written[:, start:][there], rank_of(fitted))
-    constants = fit_write_means(bench.record.written, real, start)
-    module = LinearModule(into=into, out=out, bias=bias, before=constants.before, pad=constants.pad)
-    module.to(bench.host.device)
-    if fitted.refine:
-
-        def written(stream: torch.Tensor, chosen: NDArray[np.intp]) -> torch.Tensor:
-            mine = torch.as_tensor(rows[chosen], dtype=torch.float32, device=stream.device)
-            there: torch.Tensor = module(mine, torch.as_tensor(real[chosen], device=stream.device))
-            return there
-
-        refine_writing(bench, [module.out, module.bias], written, fitted.refine, bench.seed)
-    tested = _rows(bench.test_record, bench.test, heads=heads, causal=causal)
+    rows, tested = (
+        torch.as_tensor(_rows(record, data, heads=heads, causal=causal), dtype=torch.float32, device=bench.host.device)
+        for record, data in ((bench.record, bench.fit), (bench.test_record, bench.test))
+    )
+    modules = [_linear_module(fitted, rows)]
+    if steps:
+        modules = [_refined(fitted, _linear_module(fitted, rows), rows, steps, RATE / by) for by in SHORTER]
+    few, found = bench.few, []
+    for module in modules:
+        with torch.no_grad():
+            shown = module(rows[: len(few), : few.real.shape[1]], torch.as_tensor(few.real, device=rows.device))
+            found.append((bench.missed(shown.cpu().numpy()), module))
+    best = min(found, key=lambda one: one[0])[1]
     with torch.no_grad():
-        given = torch.as_tensor(tested, dtype=torch.float32, device=bench.host.device)
-        found = module(given, torch.as_tensor(bench.test.real, device=given.device))
-    return bench.logits(bench.test, found.cpu().numpy())
+        written = best(tested, torch.as_tensor(bench.test.real, device=tested.device))
+    return bench.logits(bench.test, written.cpu().numpy())
+
+
+def _linear_module(fitted: Fitted, rows: torch.Tensor) -> LinearModule:
+    bench = fitted.bench
+    there, written = bench.writes_at(bench.fit), bench.record.written
+    into, out, bias = fit_linear(
+        rows.cpu().double().numpy()[there], written[:, bench.fit.start :][there], rank_of(fitted)
+    )
+    constants = fit_write_means(written, bench.fit.real, bench.fit.start)
+    module = LinearModule(into=into, out=out, bias=bias, before=constants.before, pad=constants.pad)
+    module.to(rows.device)
+    return module
+
+
+def _refined(fitted: Fitted, module: LinearModule, rows: torch.Tensor, steps: int, rate: float) -> LinearModule:
+    real = torch.as_tensor(fitted.bench.fit.real, device=rows.device)
+
+    def written(stream: torch.Tensor, chosen: NDArray[np.intp]) -> torch.Tensor:
+        found: torch.Tensor = module(rows[chosen], real[chosen])
+        return found
+
+    refine_writing(fitted.bench, [module.out, module.bias], written, steps, fitted.bench.seed, rate)
+    return module
 
 
 def _rows(record: HostRecord, data: GraftData, *, heads: bool, causal: bool) -> Array:

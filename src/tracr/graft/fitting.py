@@ -43,6 +43,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 RIDGE, LARGER = 1e-6, 1e-3  # relative to the mean variance
+NOTHING = 1e-6  # relative to the largest spread
 MANY = 256  # an output with more values than this is written by a linear map of its code
 ROWS = 8  # the same for fewer rows than this for each value
 
@@ -208,13 +209,16 @@ def fit_write_means(written: Array, real: NDArray[np.bool_], start: int) -> Writ
 def fit_linear(rows: Array, wanted: Array, rank: int) -> tuple[Array, Array, Array]:
     """The affine map rows @ into @ out + bias of at most this rank that is nearest to `wanted`.
 
-    This is reduced-rank regression. The numbers rows @ into have variance 1.
+    This is reduced-rank regression. The numbers rows @ into have variance 1. Directions with almost no variance are
+    left out: dividing by it would leave rounding errors of size 1.
     """
     gram = gram_of(rows)
     middle = wanted.mean(axis=0)
     full = np.linalg.solve(gram.matrix + gram.ridge(RIDGE), gram.rows.T @ (wanted - middle))
     fitted = gram.rows @ full
     directions = np.linalg.eigh(fitted.T @ fitted)[1][:, ::-1][:, : max(rank, 0)]
-    spread = (fitted @ directions).std(axis=0) + 1e-12
+    spread = (fitted @ directions).std(axis=0)
+    kept = spread > NOTHING * spread.max(initial=0.0)
+    directions, spread = directions[:, kept], spread[kept]
     into, out = full @ directions / spread, (directions * spread).T
     return into, out, middle - gram.mean @ into @ out

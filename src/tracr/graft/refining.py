@@ -91,16 +91,18 @@ def _instead(written: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:
     return written
 
 
-def refine_writing(bench: Workbench, parameters: Sequence[nn.Parameter], write: Writing, steps: int, seed: int) -> None:
+def refine_writing(
+    bench: Workbench, parameters: Sequence[nn.Parameter], write: Writing, steps: int, seed: int, rate: float = RATE
+) -> None:
     """Train the parameters of a function that writes, through the host.
 
     `write` gets the normalised stream and the numbers of the inputs to fit with that it belongs to. With interchanges,
     every second step is one: the function writes for other inputs than those of the rest of the host, and the host
-    should answer as it does with its own component.
+    should answer as it does with its own component. `rate` is the size of a step, in that of what is written.
     """
     rng = np.random.default_rng(seed)
     size = float(np.sqrt((bench.record.written**2).mean())) or 1.0
-    training = torch.optim.Adam(list(parameters), lr=RATE * size)
+    training = torch.optim.Adam(list(parameters), lr=rate * size)
     for one in parameters:
         one.requires_grad_(True)
     try:

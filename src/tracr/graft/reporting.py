@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracr.errors import InputError
+from tracr.errors import InputError, UnknownName
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
@@ -67,7 +67,12 @@ class ReplacementReport:
 
     def line(self, name: str) -> ReportLine:
         """The line of a name: "host", "zeroed", "mean", "resampled", "replaced", or that of a control."""
-        return next(one for one in self.lines if one.name == name)
+        for one in self.lines:
+            if one.name == name:
+                return one
+        raise UnknownName(
+            f"the report has no line {name!r}", hint=f"it has {', '.join(one.name for one in self.lines)}"
+        )
 
     @property
     def recovered(self) -> ShareInterval | None:
