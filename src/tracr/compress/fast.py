@@ -26,6 +26,7 @@ from tracr.compress.needed import fitting, needs_of, solved
 from tracr.compress.objective import Objective, Params
 from tracr.compress.polish import BLOCK, Polish
 from tracr.compress.readings import seen
+from tracr.compress.rounds import disturbed, random_starts, sharpness
 from tracr.compress.sgd import starts
 from tracr.compress.task import Task
 from tracr.extras import need
@@ -46,7 +47,8 @@ class FastRecipe:
 
     The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower, and
     `needed` runs start from the reads that are needed. If `starts`, `shrink` or `needed` is 0, that kind of start is
-    left out. A loss of `enough` ends the search.
+    left out. At the end come `rounds` of second-order steps with softened attention (`rounds.py`), `polish` iterations
+    each: a quarter of the rounds has random starts, the others disturb the best runs. A loss of `enough` ends the search.
     """
 
     starts: int = 48
@@ -60,6 +62,7 @@ class FastRecipe:
     kept: int = 4
     polish: int = 120
     shrink: int = 200
+    rounds: int = 0
     enough: float = 1e-9
 
 
@@ -140,6 +143,8 @@ class _Search:
                 searches.insert(int(fits), partial(self.random, few))
         if not fits and recipe.needed:
             searches.insert(0, self.needed)
+        if recipe.rounds:
+            searches.append(self.rounds)
         try:
             for search in searches:
                 search()
@@ -291,16 +296,56 @@ class _Search:
         params = self.jax.tree.map(lambda *arrays: np.stack(arrays), *again)
         self.keep(self.improve(params, 0, [0.0] * -(-self.recipe.polish // BLOCK)), "polish", self.recipe.polish)
 
+    def rounds(self) -> None:
+        """Rounds with softened attention, first from random starts, then from the best runs, and a last polish."""
+        jax, jnp, recipe = self.jax, self.jnp, self.recipe
+        example = jax.tree.map(np.asarray, self.one())
+        if _size(example) > LARGEST_CURVATURE:
+            return
+        rng, blocks = np.random.default_rng([self.seed, recipe.rounds]), -(-recipe.polish // BLOCK)
+        for number in range(recipe.rounds):
+            if 4 * number < recipe.rounds or not self.ended:
+                W, softness = random_starts(rng, example["W"].shape, self.softest)
+                params = jax.tree.map(lambda array, n=len(W): np.stack([array] * n), example)
+            else:
+                best = _different(sorted(self.ended, key=lambda one: one[0]), recipe.kept)
+                W, softness = disturbed(rng, np.stack([one["W"] for one in best]))
+                again = [best[n % len(best)] for n in range(len(W))]
+                params = jax.tree.map(lambda *arrays: np.stack(arrays), *again)
+            with jax.enable_x64(True):
+                params = jax.tree.map(lambda array: jnp.asarray(array, dtype=np.float64), params | {"W": W})
+                polish = self.polish_of(params, 0)
+                rows, damping = polish.rows(params), jnp.full(len(W), 1e-2)
+                for block in range(blocks):
+                    sharp = jnp.asarray(sharpness(softness, block / blocks))
+                    rows, damping, _ = polish.iterate(rows, damping, 0.0, sharp)
+                params = jax.tree.map(np.asarray, jax.vmap(polish.params)(rows))
+            self.started += self.keep(params, "rounds", number + 1)
+            if self.done():
+                return
+        self.second_order(self.ended)
+
+    def one(self) -> Params:
+        """The form of a run."""
+        made = starts(self.objective, self.dim, [0], None, self.train_weights)
+        found: Params = self.jax.tree.map(lambda array: array[0], made)
+        return found
+
+    def polish_of(self, params: Params, surplus: int) -> Polish:
+        """Second-order steps for runs of this form, compiled once."""
+        polish = self.polishes.get(surplus)
+        if polish is None:
+            example = self.jax.tree.map(lambda array: array[0], params)
+            polish = self.polishes[surplus] = Polish(self.curved, example, surplus)
+        return polish
+
     def improve(self, params: Params, surplus: int, pulls: Sequence[float] | Array) -> Params:
         """Second-order steps with surplus columns pulled to zero, until they converge or the loss is small enough."""
         jax, jnp = self.jax, self.jnp
         stage, enough, still = "shrink" if surplus else "polish", self.recipe.enough, 0
         with jax.enable_x64(True):
             params = jax.tree.map(lambda array: jnp.asarray(array, dtype=np.float64), params)
-            polish = self.polishes.get(surplus)
-            if polish is None:
-                example = jax.tree.map(lambda array: array[0], params)
-                polish = self.polishes[surplus] = Polish(self.curved, example, surplus)
+            polish = self.polish_of(params, surplus)
             rows = polish.rows(params)
             damping, before = jnp.full(len(rows), 1e-2), np.full(len(rows), np.nan)
             for number, pull in enumerate(pulls):

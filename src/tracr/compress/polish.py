@@ -35,7 +35,9 @@ class Polish:
         if surplus:
             weight["W"] = weight["W"].at[..., -surplus:].set(2.0)
         self._pulled = self._flat(weight)
-        self._iterate = self.jax.jit(self.jax.vmap(self._iterations, (0, 0, None)))
+        sharp: Any = lambda row, damping, pull: self._iterations(row, damping, pull, 1.0)
+        self._iterate = self.jax.jit(self.jax.vmap(sharp, (0, 0, None)))
+        self._iterate_soft = self.jax.jit(self.jax.vmap(self._iterations, (0, 0, None, 0)))
 
     def rows(self, params: Params) -> Any:
         """The parameters of runs as rows of numbers."""
@@ -46,23 +48,33 @@ class Polish:
         found: Params = self._params(row)
         return found
 
-    def iterate(self, rows: Any, damping: Any, pull: float) -> tuple[Any, Any, Any]:
-        """Do some iterations of every run; returns rows, damping and losses (with the part of the pull)."""
-        found: tuple[Any, Any, Any] = self._iterate(rows, damping, pull)
+    def iterate(self, rows: Any, damping: Any, pull: float, sharpness: Any = None) -> tuple[Any, Any, Any]:
+        """Do some iterations of every run; returns rows, damping and losses (with the part of the pull).
+
+        `sharpness` [run] multiplies the attention scores of each run.
+        """
+        if sharpness is None:
+            found: tuple[Any, Any, Any] = self._iterate(rows, damping, pull)
+        else:
+            found = self._iterate_soft(rows, damping, pull, sharpness)
         return found
 
-    def _iterations(self, row: Any, damping: Any, pull: Any) -> Any:
+    def _iterations(self, row: Any, damping: Any, pull: Any, sharpness: Any) -> Any:
         start = (row, damping, self.jnp.zeros_like(damping))
-        with self.objective.full_precision():
-            return self.jax.lax.fori_loop(0, BLOCK, lambda _, now: self._iteration(now[0], now[1], pull), start)
 
-    def _iteration(self, row: Any, damping: Any, pull: Any) -> Any:
+        def once(_: Any, now: Any) -> Any:
+            return self._iteration(now[0], now[1], pull, sharpness)
+
+        with self.objective.full_precision():
+            return self.jax.lax.fori_loop(0, BLOCK, once, start)
+
+    def _iteration(self, row: Any, damping: Any, pull: Any, sharpness: Any) -> Any:
         jnp, pulled = self.jnp, pull * self._pulled
 
         def loss(row: Any) -> Any:
-            return self.objective.loss(self.params(row)) + (pulled * row**2).sum() / 2
+            return self.objective.loss(self.params(row), None, sharpness) + (pulled * row**2).sum() / 2
 
-        A, b = self._system(row)
+        A, b = self._system(row, sharpness)
         curvature, slope = A.T @ A + jnp.diag(pulled), A.T @ b + pulled * row
         diagonal = jnp.diag(curvature)
         floor = 1e-6 * diagonal.max() + 1e-12
@@ -80,12 +92,12 @@ class Polish:
         left, sizes, _ = self.jnp.linalg.svd(W.reshape(-1, W.shape[-1]), full_matrices=False)
         return self._flat(params | {"W": (left * sizes).reshape(W.shape)})
 
-    def _system(self, row: Any) -> tuple[Any, Any]:
+    def _system(self, row: Any, sharpness: Any) -> tuple[Any, Any]:
         """A and b of the class docstring, stacked over all terms."""
         jax, jnp, objective, task = self.jax, self.jnp, self.objective, self.objective.task
 
         def run(row: Any) -> Any:
-            found = objective.forward(self.params(row))
+            found = objective.forward(self.params(row), None, sharpness)
             return found, found
 
         (slopes, logit_slopes), (outs, logits) = jax.jacfwd(run, has_aux=True)(row)
