@@ -37,6 +37,7 @@ Array = NDArray[Any]
 PIECES = 5  # pieces of a descent; progress is reported after each
 LARGEST_CURVATURE = 1500  # with more trained numbers than this, the curvature matrix takes too long
 WORK, FEWEST = 2e9, 32  # most multiplications of a curvature matrix; they limit its inputs, but not below FEWEST
+CHEAP = 2e8  # with more multiplications than this, there are no rounds
 PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, first and last
 
 
@@ -47,8 +48,8 @@ class FastRecipe:
 
     The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower, and
     `needed` runs start from the reads that are needed. If `starts`, `shrink` or `needed` is 0, that kind of start is
-    left out. At the end come `rounds` of second-order steps with softened attention (`rounds.py`), `polish` iterations
-    each: a quarter of the rounds has random starts, the others disturb the best runs. A loss of `enough` ends the search.
+    left out. If exact reads are too wide and a second-order step is cheap (few inputs and dimensions), `rounds` of such
+    steps with softened attention (`rounds.py`) replace all starts but needed ones. A loss of `enough` ends the search.
     """
 
     starts: int = 48
@@ -62,7 +63,7 @@ class FastRecipe:
     kept: int = 4
     polish: int = 120
     shrink: int = 200
-    rounds: int = 0
+    rounds: int = 8
     enough: float = 1e-9
 
 
@@ -122,29 +123,35 @@ class _Search:
 
     def _inputs(self) -> int:
         """The number of inputs for second-order steps: the curvature costs their residuals times numbers squared."""
+        return int(min(2 * self.recipe.inputs, max(FEWEST, WORK / self._work())))
+
+    def _work(self) -> float:
+        """The multiplications of a curvature matrix for one input."""
         task = self.objective.task
         width = task.network.width
         residuals = task.ids.shape[1] * width * (len(task.network.parts) + 1)
-        numbers = width * self.dim * self.objective.sites.count
-        return int(min(2 * self.recipe.inputs, max(FEWEST, WORK / (residuals * numbers**2))))
+        return float(residuals * (width * self.dim * self.objective.sites.count) ** 2)
 
     def run(self) -> None:
         """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit).
 
-        If exact reads do not fit, needed ones come before all others.
+        If exact reads do not fit, needed ones come before all others, and rounds replace the others where they are cheap.
         """
         recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
         fits = exact.shape[1] <= self.dim
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
-        searches: list[Callable[[], None]] = [partial(self.exact, exact)] if fits or recipe.shrink else []
-        if recipe.starts:
-            searches.append(partial(self.random, recipe))
-            if few != recipe and recipe.enough > 0:
-                searches.insert(int(fits), partial(self.random, few))
+        searches: list[Callable[[], None]] = []
+        if not fits and recipe.rounds and self._work() * len(self.curved.task) <= CHEAP:
+            searches = [self.rounds]
+        else:
+            if fits or recipe.shrink:
+                searches.append(partial(self.exact, exact))
+            if recipe.starts:
+                searches.append(partial(self.random, recipe))
+                if few != recipe and recipe.enough > 0:
+                    searches.insert(int(fits), partial(self.random, few))
         if not fits and recipe.needed:
             searches.insert(0, self.needed)
-        if recipe.rounds:
-            searches.append(self.rounds)
         try:
             for search in searches:
                 search()
@@ -302,7 +309,8 @@ class _Search:
         example = jax.tree.map(np.asarray, self.one())
         if _size(example) > LARGEST_CURVATURE:
             return
-        rng, blocks = np.random.default_rng([self.seed, recipe.rounds]), -(-recipe.polish // BLOCK)
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1,)))
+        blocks = -(-recipe.polish // BLOCK)
         for number in range(recipe.rounds):
             if 4 * number < recipe.rounds or not self.ended:
                 W, softness = random_starts(rng, example["W"].shape, self.softest)
