@@ -111,26 +111,13 @@ def arms_of(study: str, program: str, dim: int) -> list[tuple[str, list[Row]]]:
     ]
 
 
-def settings_of(program: str, dim: int) -> tuple[bool, dict[str, list[Row]]]:
-    """The runs of the arms of `settings`. If they were stopped, the losses of all, the recipe too, are those of the
-    training curve where they were."""
-    points = max(len(row["curve"]) for row in chosen("settings", program=program))
-    arms = dict(arms_of("settings", program, dim))
-    stopped = points < len(arms["the recipe"][0]["curve"])
-    if stopped:
-        arms = {name: [row | {"loss": row["curve"][points - 1]} for row in rows] for name, rows in arms.items()}
-    return stopped, arms
-
-
 def settings(program: str) -> str:
     """One setting changed at a time."""
     rows, whole = chosen("settings", program=program), chosen("paper", program=program)
     limit = STUCK if program == "frac_prevs" else 0.1
     lines = []
     for dim in sorted({row["dim"] for row in rows}):
-        stopped, arms = settings_of(program, dim)
-        for name, some in arms.items():
-            later = stopped and name == "the recipe"  # its other measures are those of the end
+        for name, some in arms_of("settings", program, dim):
             lines.append(
                 [
                     dim,
@@ -139,13 +126,14 @@ def settings(program: str) -> str:
                     per_rerun(some, "loss", ".1e"),
                     f"{min(row['loss'] for row in some):.1e}",
                     cell(some, below(limit), ".0%", share),
-                    *("–" if later else cell(some, *kind) for kind in (("accuracy", ".1%"), ("effect", ".2f"))),
+                    cell(some, "accuracy", ".1%"),
+                    cell(some, "effect", ".2f"),
                 ]
             )
     head = [
         "d",
         "arm",
-        f"loss at step {rows[0]['steps']:,}" if stopped else "loss",
+        "loss",
         "of each rerun",
         "best",
         f"runs below {limit:g}",
