@@ -26,7 +26,7 @@ from tracr.compress.needed import fitting, needs_of, solved
 from tracr.compress.objective import Objective, Params
 from tracr.compress.polish import BLOCK, Polish
 from tracr.compress.readings import seen
-from tracr.compress.rounds import disturbed, random_starts, sharpness
+from tracr.compress.rounds import FIRST, ITERATIONS, RUNS, SOFTNESS, decay, disturbed, sharpness
 from tracr.compress.sgd import starts
 from tracr.compress.task import Task
 from tracr.extras import need
@@ -63,7 +63,7 @@ class FastRecipe:
     kept: int = 4
     polish: int = 120
     shrink: int = 200
-    rounds: int = 8
+    rounds: int = 6
     enough: float = 1e-9
 
 
@@ -114,6 +114,7 @@ class _Search:
         self.softest = min(1.0, recipe.softest / gap)
         self.evaluate = self.jax.jit(_on(objective, objective.task, np.float64).loss)
         self.polishes: dict[int, Polish] = {}
+        self.solved: dict[int, Array] = {}  # starts with needed reads
         self.ended: list[tuple[float, Params]] = []
         self.others = 0  # the runs before this one had their second-order steps
         self.started: list[float] = []
@@ -141,7 +142,8 @@ class _Search:
         fits = exact.shape[1] <= self.dim
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
         searches: list[Callable[[], None]] = []
-        if not fits and recipe.rounds and self._work() * len(self.curved.task) <= CHEAP:
+        cheap = self._work() * len(self.curved.task) <= CHEAP and not self.train_weights
+        if not fits and recipe.rounds and cheap:
             searches = [self.rounds]
         else:
             if fits or recipe.shrink:
@@ -227,14 +229,21 @@ class _Search:
         task = fitting(self.fine.task, self.dim)
         if task is None:
             return
-        needs, count = needs_of(task), self.recipe.needed
-        W = [solved(needs, self.dim, np.random.default_rng([self.seed, number])) for number in range(count)]
-        params = starts(self.objective, self.dim, [0] * count, None, self.train_weights)
-        params["W"] = np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)
+        params = self.with_needed(task, range(self.recipe.needed))
         self.started += self.keep(params, "needed", 0)
         if not self.done():
             self.second_order(self.ended)
         self.others = len(self.ended)
+
+    def with_needed(self, task: Task, numbers: range) -> Params:
+        """Starts that read what is needed."""
+        needs = needs_of(task)
+        for number in numbers:
+            if number not in self.solved:
+                self.solved[number] = solved(needs, self.dim, np.random.default_rng([self.seed, number]))
+        W = [self.solved[number] for number in numbers]
+        params = starts(self.objective, self.dim, [0] * len(numbers), None, self.train_weights)
+        return params | {"W": np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)}
 
     # Random starts: first order
 
@@ -304,39 +313,43 @@ class _Search:
         self.keep(self.improve(params, 0, [0.0] * -(-self.recipe.polish // BLOCK)), "polish", self.recipe.polish)
 
     def rounds(self) -> None:
-        """Rounds with softened attention, first from random starts, then from the best runs, and a last polish."""
-        jax, jnp, recipe = self.jax, self.jnp, self.recipe
-        example = jax.tree.map(np.asarray, self.one())
-        if _size(example) > LARGEST_CURVATURE:
-            return
+        """Rounds with softened attention and weight decay, and a last polish of the best runs."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1,)))
-        blocks = -(-recipe.polish // BLOCK)
-        for number in range(recipe.rounds):
-            if 4 * number < recipe.rounds or not self.ended:
-                W, softness = random_starts(rng, example["W"].shape, self.softest)
-                params = jax.tree.map(lambda array, n=len(W): np.stack([array] * n), example)
-            else:
-                best = _different(sorted(self.ended, key=lambda one: one[0]), recipe.kept)
-                W, softness = disturbed(rng, np.stack([one["W"] for one in best]))
-                again = [best[n % len(best)] for n in range(len(W))]
-                params = jax.tree.map(lambda *arrays: np.stack(arrays), *again)
-            with jax.enable_x64(True):
-                params = jax.tree.map(lambda array: jnp.asarray(array, dtype=np.float64), params | {"W": W})
-                polish = self.polish_of(params, 0)
-                rows, damping = polish.rows(params), jnp.full(len(W), 1e-2)
-                for block in range(blocks):
-                    sharp = jnp.asarray(sharpness(softness, block / blocks))
-                    rows, damping, _ = polish.iterate(rows, damping, 0.0, sharp)
-                params = jax.tree.map(np.asarray, jax.vmap(polish.params)(rows))
-            self.started += self.keep(params, "rounds", number + 1)
+        for number in range(self.recipe.rounds):
+            params, softness = self.new_round(number) if FIRST * number < self.recipe.rounds else self.next_round(rng)
+            self.started += self.keep(self.round(params, softness), "rounds", number + 1)
             if self.done():
                 return
         self.second_order(self.ended)
 
-    def one(self) -> Params:
-        """The form of a run."""
-        made = starts(self.objective, self.dim, [0], None, self.train_weights)
-        found: Params = self.jax.tree.map(lambda array: array[0], made)
+    def new_round(self, number: int) -> tuple[Params, Array]:
+        """Starts that read what is needed (random ones, if the equations for these take too long)."""
+        task, numbers = fitting(self.fine.task, self.dim), range(number * RUNS, (number + 1) * RUNS)
+        if task is None:
+            params = starts(self.objective, self.dim, list(numbers), None, self.train_weights)
+        else:
+            params = self.with_needed(task, numbers)
+        return params, np.full(RUNS, SOFTNESS)
+
+    def next_round(self, rng: np.random.Generator) -> tuple[Params, Array]:
+        """The best runs, disturbed."""
+        best = _different(sorted(self.ended, key=lambda one: one[0]), self.recipe.kept)
+        W, softness = disturbed(rng, np.stack([params["W"] for params in best]))
+        again = [best[number % len(best)] for number in range(RUNS)]
+        return self.jax.tree.map(lambda *arrays: np.stack(arrays), *again) | {"W": W}, softness
+
+    def round(self, params: Params, softness: Array) -> Params:
+        """Second-order steps while attention gets sharp and weight decay ends."""
+        jax, jnp = self.jax, self.jnp
+        blocks = -(-min(self.recipe.polish, ITERATIONS) // BLOCK)
+        with jax.enable_x64(True):
+            params = jax.tree.map(lambda array: jnp.asarray(array, dtype=np.float64), params)
+            polish = self.polish_of(params, 0)
+            rows, damping = polish.rows(params), jnp.full(len(softness), 1e-2)
+            for block in range(blocks):
+                done = block / blocks
+                rows, damping, _ = polish.iterate_soft(rows, damping, decay(done), jnp.asarray(sharpness(softness, done)))
+            found: Params = jax.tree.map(np.asarray, jax.vmap(polish.params)(rows))
         return found
 
     def polish_of(self, params: Params, surplus: int) -> Polish:

@@ -1,10 +1,14 @@
-"""Levenberg-Marquardt steps for several runs together; they can also pull columns of the projection to zero."""
+"""Levenberg-Marquardt steps for several runs together; they can also pull columns of the projection to zero, or soften
+attention and let weights decay."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tracr.compress.objective import Objective, Params
+from tracr.compress.rounds import OF_OUTPUT
 from tracr.extras import need
 
 __all__ = ["Polish"]
@@ -35,9 +39,16 @@ class Polish:
         if surplus:
             weight["W"] = weight["W"].at[..., -surplus:].set(2.0)
         self._pulled = self._flat(weight)
-        sharp: Any = lambda row, damping, pull: self._iterations(row, damping, pull, 1.0)
+        read = np.any(objective.task.network.W_U, axis=1)
+        share = self.jnp.asarray(np.where(read, OF_OUTPUT, 1.0)[:, None])
+        zeros = self.jax.tree.map(self.jnp.zeros_like, example)
+        self._decayed = self._flat(zeros | {"W": zeros["W"] + share})
+        sharp: Any = lambda row, damping, pull: self._iterations(row, damping, pull * self._pulled, 1.0)
+        soft: Any = lambda row, damping, decay, sharpness: self._iterations(
+            row, damping, decay * self._decayed, sharpness
+        )
         self._iterate = self.jax.jit(self.jax.vmap(sharp, (0, 0, None)))
-        self._iterate_soft = self.jax.jit(self.jax.vmap(self._iterations, (0, 0, None, 0)))
+        self._iterate_soft = self.jax.jit(self.jax.vmap(soft, (0, 0, None, 0)))
 
     def rows(self, params: Params) -> Any:
         """The parameters of runs as rows of numbers."""
@@ -48,28 +59,27 @@ class Polish:
         found: Params = self._params(row)
         return found
 
-    def iterate(self, rows: Any, damping: Any, pull: float, sharpness: Any = None) -> tuple[Any, Any, Any]:
-        """Do some iterations of every run; returns rows, damping and losses (with the part of the pull).
-
-        `sharpness` [run] multiplies the attention scores of each run.
-        """
-        if sharpness is None:
-            found: tuple[Any, Any, Any] = self._iterate(rows, damping, pull)
-        else:
-            found = self._iterate_soft(rows, damping, pull, sharpness)
+    def iterate(self, rows: Any, damping: Any, pull: float) -> tuple[Any, Any, Any]:
+        """Do some iterations of every run; returns rows, damping and losses (with the part of the pull)."""
+        found: tuple[Any, Any, Any] = self._iterate(rows, damping, pull)
         return found
 
-    def _iterations(self, row: Any, damping: Any, pull: Any, sharpness: Any) -> Any:
+    def iterate_soft(self, rows: Any, damping: Any, decay: float, sharpness: Any) -> tuple[Any, Any, Any]:
+        """The same with weight decay, and with attention scores multiplied by `sharpness` [run]."""
+        found: tuple[Any, Any, Any] = self._iterate_soft(rows, damping, decay, sharpness)
+        return found
+
+    def _iterations(self, row: Any, damping: Any, pulled: Any, sharpness: Any) -> Any:
         start = (row, damping, self.jnp.zeros_like(damping))
 
         def once(_: Any, now: Any) -> Any:
-            return self._iteration(now[0], now[1], pull, sharpness)
+            return self._iteration(now[0], now[1], pulled, sharpness)
 
         with self.objective.full_precision():
             return self.jax.lax.fori_loop(0, BLOCK, once, start)
 
-    def _iteration(self, row: Any, damping: Any, pull: Any, sharpness: Any) -> Any:
-        jnp, pulled = self.jnp, pull * self._pulled
+    def _iteration(self, row: Any, damping: Any, pulled: Any, sharpness: Any) -> Any:
+        jnp = self.jnp
 
         def loss(row: Any) -> Any:
             return self.objective.loss(self.params(row), None, sharpness) + (pulled * row**2).sum() / 2

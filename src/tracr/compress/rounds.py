@@ -1,10 +1,10 @@
-"""Rounds of second-order steps with attention that is first softened, from random starts and then from the best runs.
+"""Rounds of second-order steps with attention that is first softened and with weight decay.
 
 Attention scores are multiplied by a number below 1 that grows to 1 during a round; the targets stay those of the
-compiled model. A soft softmax has no plateaus, so Levenberg-Marquardt steps get from a random start to where Adam gets
-in thousands of steps. Random starts alone rarely find the lowest loss where d is too small for all reads. So the later
-rounds start from the best runs found, with noise in proportion to the size of each feature, and soften attention less:
-a small change of a good run often leads to a better one.
+compiled model. A soft softmax has no plateaus. Weight decay, which falls to 0 during a round, removes what is not
+needed and makes room for the rest, as in the paper's recipe; features of the output, which have to be large, have less
+of it. The first rounds have starts with needed reads (`needed.py`). The later ones start from the best runs found, with
+noise in proportion to the size of each feature: a small change of a good run often leads to a better one.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RUNS", "disturbed", "random_starts", "sharpness"]
+__all__ = ["FIRST", "ITERATIONS", "OF_OUTPUT", "RUNS", "SOFTNESS", "decay", "disturbed", "sharpness"]
 
 Array = NDArray[Any]
 RUNS = 16  # runs of a round
-SPREAD = 0.2  # standard deviation of random starts
-NOISE = 0.03, 0.4  # the least and largest noise, in parts of a feature's size
+ITERATIONS = 80  # second-order steps of a round
+FIRST = 3  # one of so many rounds, rounded up, has new starts
+SOFTNESS = 0.1  # with which new starts begin
+NOISE = 0.08, 0.4  # the least and largest noise of disturbed runs, in parts of a feature's size
 LEAST = 0.1  # features smaller than this are disturbed as if they had this size
-SOFT = 0.03, 0.5  # the least and largest softness at the beginning of a round
-RISING = 0.7  # the part of a round in which attention gets sharp
-
-
-def random_starts(rng: np.random.Generator, shape: tuple[int, ...], softest: float) -> tuple[Array, Array]:
-    """Random projections [run, ...], and the softness with which each begins."""
-    return rng.normal(scale=SPREAD, size=(RUNS, *shape)), np.full(RUNS, softest)
+SOFT = 0.04, 0.2  # the least and largest softness with which disturbed runs begin
+DECAY = 0.03, 1e-4  # the weight decay, first and last
+OF_OUTPUT = 0.03  # the part of it that features of the output have
+RISING = 0.7  # the part of a round in which attention is softened and weights decay
 
 
 def disturbed(rng: np.random.Generator, best: Array) -> tuple[Array, Array]:
@@ -41,3 +40,8 @@ def disturbed(rng: np.random.Generator, best: Array) -> tuple[Array, Array]:
 def sharpness(softness: Array, done: float) -> Array:
     """What scores are multiplied by, when a part `done` of the round is done."""
     return np.asarray(np.minimum(1.0, softness ** (1 - done / RISING)))
+
+
+def decay(done: float) -> float:
+    """The weight decay then."""
+    return float(DECAY[0] * (DECAY[1] / DECAY[0]) ** (done / RISING)) if done < RISING else 0.0
