@@ -227,9 +227,7 @@ def by_arms(study: str) -> Figure:
     groups = {}
     for program in ("frac_prevs", "sort_unique"):
         for dim in sorted({row["dim"] for row in chosen(study, program=program)}):
-            groups[f"{program}, d = {dim}"] = (
-                arms_of(study, program, dim)
-            )
+            groups[f"{program}, d = {dim}"] = arms_of(study, program, dim)
     titles = {
         "variants": "Other weights of the loss: output, sub-layers (the loss shown is without weights)",
         "sharing": "Other projections, and trained weights",

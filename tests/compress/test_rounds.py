@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracr.compress.rounds import DECAY, LEAST, NOISE, RUNS, SOFT, decay, disturbed, sharpness
+from tracr.compress.rounds import DECAY, LEAST, NOISE, RUNS, SOFT, decay_at, disturbed, sharpness_at
 
 
 def test_the_best_runs_are_disturbed_in_turn() -> None:
@@ -23,11 +23,11 @@ def test_the_best_runs_are_disturbed_in_turn() -> None:
 def test_attention_gets_sharp_and_decay_ends_during_a_round() -> None:
     """Softness and decay begin as they should; before the round ends, only the loss itself is left."""
     softness = np.geomspace(0.01, 1, RUNS)
-    over = np.stack([sharpness(softness, done) for done in np.linspace(0, 1, 11)])
+    over = np.stack([sharpness_at(softness, done) for done in np.linspace(0, 1, 11)])
     assert np.allclose(over[0], softness)
     assert (np.diff(over, axis=0) >= 0).all()
     assert np.array_equal(over[-3:], np.ones((3, RUNS)))
-    falling = [decay(done) for done in np.linspace(0, 1, 11)]
+    falling = [decay_at(done) for done in np.linspace(0, 1, 11)]
     assert falling[0] == DECAY[0]
     assert sorted(falling, reverse=True) == falling
     assert falling[-3:] == [0.0] * 3

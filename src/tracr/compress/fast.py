@@ -1,13 +1,14 @@
 """Our optimiser of the same objective: exact starts, starts with needed reads, random starts, second-order steps.
 
-Six things make it fast. (1) A closed form makes all reads of sub-layers exact. From such a start only the outputs
+Seven things make it fast. (1) A closed form makes all reads of sub-layers exact. From such a start only the outputs
 have to be found; if it has too many dimensions, the surplus ones are pulled to zero while the loss stays low. (2)
 Targets and inputs are fixed, so a few inputs in full batch replace an endless stream of batches. (3) Sharp attention
 makes plateaus. Half of the random starts therefore begin with attention scores multiplied by a small number, which
 grows to 1; the targets of the compiled model are softened in the same way. (4) Near a minimum, Levenberg-Marquardt
 steps converge in tens of iterations, where first-order steps take 10⁵. (5) The other half of the random starts has
 weight decay, as the paper's recipe has; docs/compression.md compares runs with and without it. (6) If exact reads do
-not fit, equations without plateaus (`needed.py`) give starts with the reads that are needed.
+not fit, equations without plateaus (`needed.py`) give starts with the reads that are needed. (7) If second-order steps
+are cheap, they also replace Adam from there, with softened attention and weight decay, in rounds (`rounds.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tracr.compress.needed import fitting, needs_of, solved
 from tracr.compress.objective import Objective, Params
 from tracr.compress.polish import BLOCK, Polish
 from tracr.compress.readings import seen
-from tracr.compress.rounds import FIRST, ITERATIONS, RUNS, SOFTNESS, decay, disturbed, sharpness
+from tracr.compress.rounds import FIRST, ITERATIONS, RUNS, SOFTNESS, decay_at, disturbed, sharpness_at
 from tracr.compress.sgd import starts
 from tracr.compress.task import Task
 from tracr.extras import need
@@ -49,7 +50,8 @@ class FastRecipe:
     The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower, and
     `needed` runs start from the reads that are needed. If `starts`, `shrink` or `needed` is 0, that kind of start is
     left out. If exact reads are too wide and a second-order step is cheap (few inputs and dimensions), `rounds` of such
-    steps with softened attention (`rounds.py`) replace all starts but needed ones. A loss of `enough` ends the search.
+    steps with softened attention and weight decay (`rounds.py`) replace all starts but needed ones. A loss of `enough`
+    ends the search.
     """
 
     starts: int = 48
@@ -136,7 +138,7 @@ class _Search:
     def run(self) -> None:
         """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit).
 
-        If exact reads do not fit, needed ones come before all others, and rounds replace the others where they are cheap.
+        If exact reads do not fit, needed ones come before all others, and rounds replace the others if they are cheap.
         """
         recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
         fits = exact.shape[1] <= self.dim
@@ -348,7 +350,9 @@ class _Search:
             rows, damping = polish.rows(params), jnp.full(len(softness), 1e-2)
             for block in range(blocks):
                 done = block / blocks
-                rows, damping, _ = polish.iterate_soft(rows, damping, decay(done), jnp.asarray(sharpness(softness, done)))
+                rows, damping, _ = polish.iterate_soft(
+                    rows, damping, decay_at(done), jnp.asarray(sharpness_at(softness, done))
+                )
             found: Params = jax.tree.map(np.asarray, jax.vmap(polish.params)(rows))
         return found
 

@@ -43,12 +43,8 @@ class Polish:
         share = self.jnp.asarray(np.where(read, OF_OUTPUT, 1.0)[:, None])
         zeros = self.jax.tree.map(self.jnp.zeros_like, example)
         self._decayed = self._flat(zeros | {"W": zeros["W"] + share})
-        sharp: Any = lambda row, damping, pull: self._iterations(row, damping, pull * self._pulled, 1.0)
-        soft: Any = lambda row, damping, decay, sharpness: self._iterations(
-            row, damping, decay * self._decayed, sharpness
-        )
-        self._iterate = self.jax.jit(self.jax.vmap(sharp, (0, 0, None)))
-        self._iterate_soft = self.jax.jit(self.jax.vmap(soft, (0, 0, None, 0)))
+        self._iterate = self.jax.jit(self.jax.vmap(self._pulling, (0, 0, None)))
+        self._iterate_soft = self.jax.jit(self.jax.vmap(self._decaying, (0, 0, None, 0)))
 
     def rows(self, params: Params) -> Any:
         """The parameters of runs as rows of numbers."""
@@ -68,6 +64,12 @@ class Polish:
         """The same with weight decay, and with attention scores multiplied by `sharpness` [run]."""
         found: tuple[Any, Any, Any] = self._iterate_soft(rows, damping, decay, sharpness)
         return found
+
+    def _pulling(self, row: Any, damping: Any, pull: Any) -> Any:
+        return self._iterations(row, damping, pull * self._pulled, 1.0)
+
+    def _decaying(self, row: Any, damping: Any, decay: Any, sharpness: Any) -> Any:
+        return self._iterations(row, damping, decay * self._decayed, sharpness)
 
     def _iterations(self, row: Any, damping: Any, pulled: Any, sharpness: Any) -> Any:
         start = (row, damping, self.jnp.zeros_like(damping))

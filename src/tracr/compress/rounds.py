@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FIRST", "ITERATIONS", "OF_OUTPUT", "RUNS", "SOFTNESS", "decay", "disturbed", "sharpness"]
+__all__ = ["FIRST", "ITERATIONS", "OF_OUTPUT", "RUNS", "SOFTNESS", "decay_at", "disturbed", "sharpness_at"]
 
 Array = NDArray[Any]
 RUNS = 16  # runs of a round
@@ -37,11 +37,11 @@ def disturbed(rng: np.random.Generator, best: Array) -> tuple[Array, Array]:
     return W + noise * size * rng.normal(size=W.shape), np.exp(rng.uniform(*np.log(SOFT), size=RUNS))
 
 
-def sharpness(softness: Array, done: float) -> Array:
+def sharpness_at(softness: Array, done: float) -> Array:
     """What scores are multiplied by, when a part `done` of the round is done."""
     return np.asarray(np.minimum(1.0, softness ** (1 - done / RISING)))
 
 
-def decay(done: float) -> float:
+def decay_at(done: float) -> float:
     """The weight decay then."""
     return float(DECAY[0] * (DECAY[1] / DECAY[0]) ** (done / RISING)) if done < RISING else 0.0
