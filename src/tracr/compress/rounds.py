@@ -33,8 +33,13 @@ def disturbed(rng: np.random.Generator, best: Array) -> tuple[Array, Array]:
     """The best projections [number, ..., D, d], in turn, with noise, and the softness with which each begins."""
     W = best[np.arange(RUNS) % len(best)]
     size = np.sqrt((W**2).mean(axis=-1, keepdims=True) + LEAST**2)
-    noise = np.exp(rng.uniform(*np.log(NOISE), size=RUNS)).reshape(-1, *[1] * (W.ndim - 1))
-    return W + noise * size * rng.normal(size=W.shape), np.exp(rng.uniform(*np.log(SOFT), size=RUNS))
+    noise = _between(rng, NOISE).reshape(-1, *[1] * (W.ndim - 1))
+    return W + noise * size * rng.normal(size=W.shape), _between(rng, SOFT)
+
+
+def _between(rng: np.random.Generator, ends: tuple[float, float]) -> Array:
+    """A number for each run, with uniform logarithms."""
+    return np.asarray(np.exp(rng.uniform(np.log(ends[0]), np.log(ends[1]), size=RUNS)))
 
 
 def sharpness_at(softness: Array, done: float) -> Array:
