@@ -81,14 +81,14 @@ def collect(out: Path) -> None:
 
 
 def _fast(runs: list[Row]) -> None:
-    """Add runs of `fast`. Those before there were starts with needed reads are its other kinds of start ("others")."""
+    """Add runs of `fast`: `kinds` is "all" for its default, "rounds32" for 32 rounds. Older ones with starts that it no
+    longer has ("others") go, and those that end before the rounds ("needed"), if there are whole ones."""
     path = DATA / "fast.json"
     whole = {(run["dim"], run["seed"]) for run in runs if run["kinds"] == "all"}
     new = {(run["dim"], run["seed"], run["kinds"]) for run in runs}
     for old in json.loads(path.read_text()) if path.exists() else []:
-        old.setdefault("kinds", "others")
-        one = old["dim"], old["seed"]
-        if (*one, old["kinds"]) not in new and (old["kinds"] == "all" or one not in whole):
+        before = old["kinds"] == "needed" and (old["dim"], old["seed"]) in whole
+        if old["kinds"] != "others" and not before and (old["dim"], old["seed"], old["kinds"]) not in new:
             runs.append(old)
     runs.sort(key=lambda run: (run["dim"], run["seed"], run["kinds"]))
     path.write_text(json.dumps(runs) + "\n")

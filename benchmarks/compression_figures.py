@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 sys.path.append(str(Path(__file__).resolve().parent))
 
 from compression_data import DATA, GOLDEN, MIDDLE, PLACE, Row, chosen, interval, rows_of
-from compression_tables import arms_of, settings_of
+from compression_tables import arms_of
 
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
@@ -222,27 +222,16 @@ def panels(groups: dict[str, list[tuple[str, list[Row]]]], title: str) -> Figure
     return figure
 
 
-def _settings(program: str, dim: int) -> list[tuple[str, list[Row]]]:
-    """The arms of `settings`. If they were stopped, the recipe is shown with its loss there, and nothing of its end."""
-    stopped, arms = settings_of(program, dim)
-    if stopped:
-        later = dict.fromkeys(("accuracy", "cosine", "effect"), float("nan"))
-        arms["the recipe"] = [row | later for row in arms["the recipe"]]
-    return list(arms.items())
-
-
 def by_arms(study: str) -> Figure:
     """The runs of a study whose arms the pages compare, at each d of both programs."""
     groups = {}
     for program in ("frac_prevs", "sort_unique"):
         for dim in sorted({row["dim"] for row in chosen(study, program=program)}):
-            groups[f"{program}, d = {dim}"] = (
-                _settings(program, dim) if study == "settings" else arms_of(study, program, dim)
-            )
+            groups[f"{program}, d = {dim}"] = arms_of(study, program, dim)
     titles = {
         "variants": "Other weights of the loss: output, sub-layers (the loss shown is without weights)",
         "sharing": "Other projections, and trained weights",
-        "settings": "Gap, start and weight decay (frac_prevs at step 138,000, sort_unique at the end)",
+        "settings": "Gap, start and weight decay",
     }
     return panels(groups, f"{titles[study]} (dots: runs; lines: medians)")
 

@@ -538,12 +538,13 @@ def fast(given: argparse.Namespace) -> None:
     """Our optimiser on sort_unique below 9 dimensions, each seed in its own file."""
     model, inputs = prepared("sort_unique")
     for seed, dim in itertools.product(range(given.seeds or 8), given.dims or (8, 6, 7, 4, 5)):
-        path = given.out / f"fast-sort_unique-{dim}-{seed}{'-needed' if given.needed else ''}.json"
+        kinds = "all" if given.rounds is None else f"rounds{given.rounds}"
+        path = given.out / f"fast-sort_unique-{dim}-{seed}{'' if kinds == 'all' else '-' + kinds}.json"
         claim = path.with_suffix(".claim")
         if path.exists() or not _claimed(claim):
             continue
         begin, busy = time.perf_counter(), time.process_time()
-        recipe = FastRecipe(starts=0, shrink=0) if given.needed else FastRecipe()
+        recipe = FastRecipe() if given.rounds is None else FastRecipe(rounds=given.rounds)
         small = tracr.compress(model, dim, "fast", seed, inputs=inputs, recipe=recipe)
         busy = time.process_time() - busy
         report = small.report(inputs)
@@ -553,7 +554,8 @@ def fast(given: argparse.Namespace) -> None:
             "loss": small.training.loss,
             "output_loss": small.training.output_loss,
             "starts": list(small.training.starts),
-            "kinds": "needed" if given.needed else "all",
+            "kinds": kinds,
+            "curve": list(zip(small.training.steps, small.training.curve, strict=True)),
             "accuracy": report.accuracy,
             "cosines": report.cosine,
             "slopes": {swap.variable: swap.slope for swap in report.swaps},
@@ -611,7 +613,7 @@ def main() -> None:
         command.add_argument("--programs", nargs="*", default=[])
         command.add_argument("--rates", nargs="*", type=float, default=[], help="only runs with these learning rates")
         command.add_argument("--dims", nargs="*", type=int, default=[], help="of paper and fast: only these dimensions")
-        command.add_argument("--needed", action="store_true", help="of fast: only starts with needed reads")
+        command.add_argument("--rounds", type=int, help="of fast: so many rounds, other than its default")
         command.add_argument("--watch", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)

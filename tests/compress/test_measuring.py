@@ -64,11 +64,13 @@ def test_training_and_measuring_use_all_digits(name: str) -> None:
 
 
 def test_second_order_steps_use_all_digits() -> None:
-    """Levenberg-Marquardt steps and what they differentiate."""
+    """Levenberg-Marquardt steps and what they differentiate, also with softened attention."""
     objective = Objective(*prepared("frac_prevs"))
     params = jax.tree.map(lambda array: array[0], padded_starts(objective, [(6, 0)]))
     polish = Polish(objective, params)
-    assert_precise(polish._iterate, polish.rows(jax.tree.map(lambda a: a[None], params)), jax.numpy.ones(1), 0.0)
+    rows = polish.rows(jax.tree.map(lambda a: a[None], params))
+    assert_precise(polish._iterate, rows, jax.numpy.ones(1), 0.0)
+    assert_precise(polish._iterate_soft, rows, jax.numpy.ones(1), 0.0, jax.numpy.full(1, 0.5))
 
 
 def test_the_check_finds_a_product_of_few_digits() -> None:

@@ -23,11 +23,12 @@ pytest.importorskip("optax")
 
 from tracr.compress.fast import fast  # noqa: E402
 from tracr.compress.objective import Objective  # noqa: E402
+from tracr.compress.rounds import RUNS  # noqa: E402
 from tracr.compress.sgd import starts, train  # noqa: E402
 
 pytestmark = pytest.mark.slow
 SHORT = Recipe(steps=60, chunk=20, batch=32)
-QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1, shrink=10, needed=1)
+QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1, shrink=10, needed=1, rounds=1)
 
 
 @pytest.mark.parametrize("name", ["frac_prevs", "sort_unique", "hist", "hist2"])
@@ -90,7 +91,7 @@ def test_fast_is_reproducible_and_good() -> None:
     """Few starts at 5 dimensions, fewer than sub-layers need to read exactly, get close; twice the same."""
     model, inputs = study("frac_prevs")
     some = inputs[::8]
-    recipe = FastRecipe(starts=8, steps=500, polish=40, shrink=20, needed=2)
+    recipe = FastRecipe(starts=8, steps=500, polish=40, shrink=20, needed=2, rounds=0)
     first, second = (tracr.compress(model, 5, "fast", 1, inputs=some, recipe=recipe) for _ in range(2))
     assert np.array_equal(first.W, second.W)
     assert first.training.loss < 2e-2
@@ -117,6 +118,22 @@ def test_fast_starts_from_needed_reads_where_exact_ones_do_not_fit() -> None:
     found = fast(objective, 7, 0, recipe, 256.0, progress=lambda stage, done, loss: stages.append(stage))
     assert found.losses[0] < 1e-3
     assert set(stages) <= {"needed", "polish"}
+
+
+def test_rounds_replace_random_starts_where_they_are_cheap() -> None:
+    """sort_unique in 4 dimensions on 24 inputs: needed reads, then rounds, which end lower; twice the same."""
+    task = task_of(*study("sort_unique"))
+    objective = Objective(task, sites_of(task.network, "one"))
+    stages: list[str] = []
+    recipe = FastRecipe(needed=2, rounds=4, polish=60)
+    first, second = (
+        fast(objective, 4, 0, recipe, 256.0, progress=lambda stage, done, loss: stages.append(stage)) for _ in range(2)
+    )
+    assert set(stages) == {"needed", "polish", "rounds"}
+    assert np.array_equal(first.params["W"], second.params["W"])
+    assert first.started.shape == (recipe.needed + recipe.rounds * RUNS,)
+    assert first.losses[0] < first.started[: recipe.needed].min()
+    assert first.losses[0] < 1.3
 
 
 def test_surplus_columns_are_pulled_to_zero() -> None:

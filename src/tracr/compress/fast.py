@@ -1,13 +1,14 @@
 """Our optimiser of the same objective: exact starts, starts with needed reads, random starts, second-order steps.
 
-Six things make it fast. (1) A closed form makes all reads of sub-layers exact. From such a start only the outputs
+Seven things make it fast. (1) A closed form makes all reads of sub-layers exact. From such a start only the outputs
 have to be found; if it has too many dimensions, the surplus ones are pulled to zero while the loss stays low. (2)
 Targets and inputs are fixed, so a few inputs in full batch replace an endless stream of batches. (3) Sharp attention
 makes plateaus. Half of the random starts therefore begin with attention scores multiplied by a small number, which
 grows to 1; the targets of the compiled model are softened in the same way. (4) Near a minimum, Levenberg-Marquardt
 steps converge in tens of iterations, where first-order steps take 10⁵. (5) The other half of the random starts has
 weight decay, as the paper's recipe has; docs/compression.md compares runs with and without it. (6) If exact reads do
-not fit, equations without plateaus (`needed.py`) give starts with the reads that are needed.
+not fit, equations without plateaus (`needed.py`) give starts with the reads that are needed. (7) If second-order steps
+are cheap, they also replace Adam from there, with softened attention and weight decay, in rounds (`rounds.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tracr.compress.needed import fitting, needs_of, solved
 from tracr.compress.objective import Objective, Params
 from tracr.compress.polish import BLOCK, Polish
 from tracr.compress.readings import seen
+from tracr.compress.rounds import FIRST, ITERATIONS, RUNS, SOFTNESS, decay_at, disturbed, sharpness_at
 from tracr.compress.sgd import starts
 from tracr.compress.task import Task
 from tracr.extras import need
@@ -36,6 +38,7 @@ Array = NDArray[Any]
 PIECES = 5  # pieces of a descent; progress is reported after each
 LARGEST_CURVATURE = 1500  # with more trained numbers than this, the curvature matrix takes too long
 WORK, FEWEST = 2e9, 32  # most multiplications of a curvature matrix; they limit its inputs, but not below FEWEST
+CHEAP = 2e8  # with more multiplications than this, there are no rounds
 PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, first and last
 
 
@@ -46,7 +49,9 @@ class FastRecipe:
 
     The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower, and
     `needed` runs start from the reads that are needed. If `starts`, `shrink` or `needed` is 0, that kind of start is
-    left out. A loss of `enough` ends the search.
+    left out. If exact reads are too wide and a second-order step is cheap (few inputs and dimensions), `rounds` of such
+    steps with softened attention and weight decay (`rounds.py`) replace all starts but needed ones. A loss of `enough`
+    ends the search.
     """
 
     starts: int = 48
@@ -60,6 +65,7 @@ class FastRecipe:
     kept: int = 4
     polish: int = 120
     shrink: int = 200
+    rounds: int = 6
     enough: float = 1e-9
 
 
@@ -110,6 +116,7 @@ class _Search:
         self.softest = min(1.0, recipe.softest / gap)
         self.evaluate = self.jax.jit(_on(objective, objective.task, np.float64).loss)
         self.polishes: dict[int, Polish] = {}
+        self.solved: dict[int, Array] = {}  # starts with needed reads
         self.ended: list[tuple[float, Params]] = []
         self.others = 0  # the runs before this one had their second-order steps
         self.started: list[float] = []
@@ -119,25 +126,34 @@ class _Search:
 
     def _inputs(self) -> int:
         """The number of inputs for second-order steps: the curvature costs their residuals times numbers squared."""
+        return int(min(2 * self.recipe.inputs, max(FEWEST, WORK / self._work())))
+
+    def _work(self) -> float:
+        """The multiplications of a curvature matrix for one input."""
         task = self.objective.task
         width = task.network.width
         residuals = task.ids.shape[1] * width * (len(task.network.parts) + 1)
-        numbers = width * self.dim * self.objective.sites.count
-        return int(min(2 * self.recipe.inputs, max(FEWEST, WORK / (residuals * numbers**2))))
+        return float(residuals * (width * self.dim * self.objective.sites.count) ** 2)
 
     def run(self) -> None:
         """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit).
 
-        If exact reads do not fit, needed ones come before all others.
+        If exact reads do not fit, needed ones come before all others, and rounds replace the others if they are cheap.
         """
         recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
         fits = exact.shape[1] <= self.dim
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
-        searches: list[Callable[[], None]] = [partial(self.exact, exact)] if fits or recipe.shrink else []
-        if recipe.starts:
-            searches.append(partial(self.random, recipe))
-            if few != recipe and recipe.enough > 0:
-                searches.insert(int(fits), partial(self.random, few))
+        searches: list[Callable[[], None]] = []
+        cheap = self._work() * len(self.curved.task) <= CHEAP and not self.train_weights
+        if not fits and recipe.rounds and cheap:
+            searches = [self.rounds]
+        else:
+            if fits or recipe.shrink:
+                searches.append(partial(self.exact, exact))
+            if recipe.starts:
+                searches.append(partial(self.random, recipe))
+                if few != recipe and recipe.enough > 0:
+                    searches.insert(int(fits), partial(self.random, few))
         if not fits and recipe.needed:
             searches.insert(0, self.needed)
         try:
@@ -215,14 +231,21 @@ class _Search:
         task = fitting(self.fine.task, self.dim)
         if task is None:
             return
-        needs, count = needs_of(task), self.recipe.needed
-        W = [solved(needs, self.dim, np.random.default_rng([self.seed, number])) for number in range(count)]
-        params = starts(self.objective, self.dim, [0] * count, None, self.train_weights)
-        params["W"] = np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)
+        params = self.with_needed(task, range(self.recipe.needed))
         self.started += self.keep(params, "needed", 0)
         if not self.done():
             self.second_order(self.ended)
         self.others = len(self.ended)
+
+    def with_needed(self, task: Task, numbers: range) -> Params:
+        """Starts that read what is needed."""
+        needs = needs_of(task)
+        for number in numbers:
+            if number not in self.solved:
+                self.solved[number] = solved(needs, self.dim, np.random.default_rng([self.seed, number]))
+        W = [self.solved[number] for number in numbers]
+        params = starts(self.objective, self.dim, [0] * len(numbers), None, self.train_weights)
+        return params | {"W": np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)}
 
     # Random starts: first order
 
@@ -291,16 +314,63 @@ class _Search:
         params = self.jax.tree.map(lambda *arrays: np.stack(arrays), *again)
         self.keep(self.improve(params, 0, [0.0] * -(-self.recipe.polish // BLOCK)), "polish", self.recipe.polish)
 
+    def rounds(self) -> None:
+        """Rounds with softened attention and weight decay, and a last polish of the best runs."""
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1,)))
+        for number in range(self.recipe.rounds):
+            params, softness = self.new_round(number) if FIRST * number < self.recipe.rounds else self.next_round(rng)
+            self.started += self.keep(self.round(params, softness), "rounds", number + 1)
+            if self.done():
+                return
+        self.second_order(self.ended)
+
+    def new_round(self, number: int) -> tuple[Params, Array]:
+        """Starts that read what is needed (random ones, if the equations for these take too long)."""
+        task, numbers = fitting(self.fine.task, self.dim), range(number * RUNS, (number + 1) * RUNS)
+        if task is None:
+            params = starts(self.objective, self.dim, list(numbers), None, self.train_weights)
+        else:
+            params = self.with_needed(task, numbers)
+        return params, np.full(RUNS, SOFTNESS)
+
+    def next_round(self, rng: np.random.Generator) -> tuple[Params, Array]:
+        """The best runs, disturbed."""
+        best = _different(sorted(self.ended, key=lambda one: one[0]), self.recipe.kept)
+        W, softness = disturbed(rng, np.stack([params["W"] for params in best]))
+        again = [best[number % len(best)] for number in range(RUNS)]
+        return self.jax.tree.map(lambda *arrays: np.stack(arrays), *again) | {"W": W}, softness
+
+    def round(self, params: Params, softness: Array) -> Params:
+        """Second-order steps while attention gets sharp and weight decay ends."""
+        jax, jnp = self.jax, self.jnp
+        blocks = -(-min(self.recipe.polish, ITERATIONS) // BLOCK)
+        with jax.enable_x64(True):
+            params = jax.tree.map(lambda array: jnp.asarray(array, dtype=np.float64), params)
+            polish = self.polish_of(params, 0)
+            rows, damping = polish.rows(params), jnp.full(len(softness), 1e-2)
+            for block in range(blocks):
+                done = block / blocks
+                rows, damping, _ = polish.iterate_soft(
+                    rows, damping, decay_at(done), jnp.asarray(sharpness_at(softness, done))
+                )
+            found: Params = jax.tree.map(np.asarray, jax.vmap(polish.params)(rows))
+        return found
+
+    def polish_of(self, params: Params, surplus: int) -> Polish:
+        """Second-order steps for runs of this form, compiled once."""
+        polish = self.polishes.get(surplus)
+        if polish is None:
+            example = self.jax.tree.map(lambda array: array[0], params)
+            polish = self.polishes[surplus] = Polish(self.curved, example, surplus)
+        return polish
+
     def improve(self, params: Params, surplus: int, pulls: Sequence[float] | Array) -> Params:
         """Second-order steps with surplus columns pulled to zero, until they converge or the loss is small enough."""
         jax, jnp = self.jax, self.jnp
         stage, enough, still = "shrink" if surplus else "polish", self.recipe.enough, 0
         with jax.enable_x64(True):
             params = jax.tree.map(lambda array: jnp.asarray(array, dtype=np.float64), params)
-            polish = self.polishes.get(surplus)
-            if polish is None:
-                example = jax.tree.map(lambda array: array[0], params)
-                polish = self.polishes[surplus] = Polish(self.curved, example, surplus)
+            polish = self.polish_of(params, surplus)
             rows = polish.rows(params)
             damping, before = jnp.full(len(rows), 1e-2), np.full(len(rows), np.nan)
             for number, pull in enumerate(pulls):

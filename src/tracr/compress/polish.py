@@ -1,10 +1,14 @@
-"""Levenberg-Marquardt steps for several runs together; they can also pull columns of the projection to zero."""
+"""Levenberg-Marquardt steps for several runs together; they can also pull columns of the projection to zero, or soften
+attention and let weights decay."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tracr.compress.objective import Objective, Params
+from tracr.compress.rounds import OF_OUTPUT
 from tracr.extras import need
 
 __all__ = ["Polish"]
@@ -35,7 +39,12 @@ class Polish:
         if surplus:
             weight["W"] = weight["W"].at[..., -surplus:].set(2.0)
         self._pulled = self._flat(weight)
-        self._iterate = self.jax.jit(self.jax.vmap(self._iterations, (0, 0, None)))
+        read = np.any(objective.task.network.W_U, axis=1)
+        share = self.jnp.asarray(np.where(read, OF_OUTPUT, 1.0)[:, None])
+        zeros = self.jax.tree.map(self.jnp.zeros_like, example)
+        self._decayed = self._flat(zeros | {"W": zeros["W"] + share})
+        self._iterate = self.jax.jit(self.jax.vmap(self._pulling, (0, 0, None)))
+        self._iterate_soft = self.jax.jit(self.jax.vmap(self._decaying, (0, 0, None, 0)))
 
     def rows(self, params: Params) -> Any:
         """The parameters of runs as rows of numbers."""
@@ -51,18 +60,33 @@ class Polish:
         found: tuple[Any, Any, Any] = self._iterate(rows, damping, pull)
         return found
 
-    def _iterations(self, row: Any, damping: Any, pull: Any) -> Any:
-        start = (row, damping, self.jnp.zeros_like(damping))
-        with self.objective.full_precision():
-            return self.jax.lax.fori_loop(0, BLOCK, lambda _, now: self._iteration(now[0], now[1], pull), start)
+    def iterate_soft(self, rows: Any, damping: Any, decay: float, sharpness: Any) -> tuple[Any, Any, Any]:
+        """The same with weight decay, and with attention scores multiplied by `sharpness` [run]."""
+        found: tuple[Any, Any, Any] = self._iterate_soft(rows, damping, decay, sharpness)
+        return found
 
-    def _iteration(self, row: Any, damping: Any, pull: Any) -> Any:
-        jnp, pulled = self.jnp, pull * self._pulled
+    def _pulling(self, row: Any, damping: Any, pull: Any) -> Any:
+        return self._iterations(row, damping, pull * self._pulled, 1.0)
+
+    def _decaying(self, row: Any, damping: Any, decay: Any, sharpness: Any) -> Any:
+        return self._iterations(row, damping, decay * self._decayed, sharpness)
+
+    def _iterations(self, row: Any, damping: Any, pulled: Any, sharpness: Any) -> Any:
+        start = (row, damping, self.jnp.zeros_like(damping))
+
+        def once(_: Any, now: Any) -> Any:
+            return self._iteration(now[0], now[1], pulled, sharpness)
+
+        with self.objective.full_precision():
+            return self.jax.lax.fori_loop(0, BLOCK, once, start)
+
+    def _iteration(self, row: Any, damping: Any, pulled: Any, sharpness: Any) -> Any:
+        jnp = self.jnp
 
         def loss(row: Any) -> Any:
-            return self.objective.loss(self.params(row)) + (pulled * row**2).sum() / 2
+            return self.objective.loss(self.params(row), None, sharpness) + (pulled * row**2).sum() / 2
 
-        A, b = self._system(row)
+        A, b = self._system(row, sharpness)
         curvature, slope = A.T @ A + jnp.diag(pulled), A.T @ b + pulled * row
         diagonal = jnp.diag(curvature)
         floor = 1e-6 * diagonal.max() + 1e-12
@@ -80,12 +104,12 @@ class Polish:
         left, sizes, _ = self.jnp.linalg.svd(W.reshape(-1, W.shape[-1]), full_matrices=False)
         return self._flat(params | {"W": (left * sizes).reshape(W.shape)})
 
-    def _system(self, row: Any) -> tuple[Any, Any]:
+    def _system(self, row: Any, sharpness: Any) -> tuple[Any, Any]:
         """A and b of the class docstring, stacked over all terms."""
         jax, jnp, objective, task = self.jax, self.jnp, self.objective, self.objective.task
 
         def run(row: Any) -> Any:
-            found = objective.forward(self.params(row))
+            found = objective.forward(self.params(row), None, sharpness)
             return found, found
 
         (slopes, logit_slopes), (outs, logits) = jax.jacfwd(run, has_aux=True)(row)
