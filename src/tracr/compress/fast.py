@@ -136,35 +136,42 @@ class _Search:
         return float(residuals * (width * self.dim * self.objective.sites.count) ** 2)
 
     def run(self) -> None:
-        """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit).
+        """Search, one kind of start after another, until the loss is small enough."""
+        try:
+            for search in self.searches():
+                search()
+                if self.done():
+                    return
+            if not self.ended:  # the model is too large for all but random starts
+                self.random(self.few())
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def searches(self) -> list[Callable[[], None]]:
+        """Exact starts, then random ones. A few random starts come first (second, if exact ones fit).
 
         If exact reads do not fit, needed ones come before all others, and rounds replace the others if they are cheap.
         """
         recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
         fits = exact.shape[1] <= self.dim
-        few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
-        searches: list[Callable[[], None]] = []
         cheap = self._work() * len(self.curved.task) <= CHEAP and not self.train_weights
+        found: list[Callable[[], None]] = []
         if not fits and recipe.rounds and cheap:
-            searches = [self.rounds]
+            found = [self.rounds]
         else:
             if fits or recipe.shrink:
-                searches.append(partial(self.exact, exact))
+                found.append(partial(self.exact, exact))
             if recipe.starts:
-                searches.append(partial(self.random, recipe))
-                if few != recipe and recipe.enough > 0:
-                    searches.insert(int(fits), partial(self.random, few))
+                found.append(partial(self.random, recipe))
+                if self.few() != recipe and recipe.enough > 0:
+                    found.insert(int(fits), partial(self.random, self.few()))
         if not fits and recipe.needed:
-            searches.insert(0, self.needed)
-        try:
-            for search in searches:
-                search()
-                if self.done():
-                    return
-            if not self.ended:  # the model is too large for all but random starts
-                self.random(few)
-        except KeyboardInterrupt:
-            self.interrupted = True
+            found.insert(0, self.needed)
+        return found
+
+    def few(self) -> FastRecipe:
+        """The recipe with few random starts."""
+        return replace(self.recipe, starts=min(self.recipe.starts, 8), steps=min(self.recipe.steps, 600))
 
     def best(self) -> float:
         return min((loss for loss, _ in self.ended), default=np.inf)
