@@ -32,7 +32,11 @@ def parts(studies: Any, steps: int) -> list[Any]:
 
 
 def test_parts_that_train_together_train_as_alone(studies: Any) -> None:
-    """Every run has the attention of its own gap: two steps differ by rounding only."""
+    """Every run has the attention of its own gap: two steps differ by rounding only.
+
+    Adam's first step divides each slope by its own size: where a slope is nothing but a rounding error, the number may
+    move in either direction, and few numbers may do so.
+    """
     both = parts(studies, 2)
     training = studies["Training"](both)
     found = training.arrays()
@@ -41,7 +45,9 @@ def test_parts_that_train_together_train_as_alone(studies: Any) -> None:
         mine = [number for number, owner in enumerate(training.owners) if owner is part]
         assert [training.runs[number] for number in mine] == list(part.runs)
         width = alone["W"].shape[-1]
-        assert np.abs(found["W"][mine][..., :width] - alone["W"]).max() < 1e-4
+        moved = np.abs(found["W"][mine][..., :width] - alone["W"])
+        assert (moved > 1e-4).mean() < 0.02
+        assert moved.max() < 4.1e-3  # two steps of the highest rate, in opposite directions
         assert not found["W"][mine][..., width:].any()
         assert np.allclose(found["curve"][:, mine], alone["curve"], rtol=1e-3)
         assert np.allclose(found["end"][mine], alone["end"], rtol=1e-3)
