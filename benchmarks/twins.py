@@ -98,7 +98,7 @@ OTHERS = [
 
 STEPS = 22_000
 LONGER = {"hist2": 30_000, "induction": 24_000, "hist_bos": 24_000, "sort_composite": 30_000, "bigram_count": 30_000}
-DEEP = {"is_doubled", "partner_distance", "shuffle_dyck2", "deepest_letter", "token_of_longest_run"}  # 6 to 8 layers
+DEEP = {"is_doubled", "partner_distance", "shuffle_dyck2", "deepest_letter", "token_of_longest_run"}  # 6 or 8 layers
 HARD = {"hist2", "sort_freq", "most_freq", "bigram_count"} | DEEP  # stronger hints and quiet spare components
 KEPT = Path(__file__).parents[1] / "docs" / "natural" / "results.json"
 
