@@ -25,7 +25,11 @@ MOST_SUMS = 20_000
 
 
 def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
-    """Add the definitions of a certificate to the program: pairs of s-ops, widths of selectors, sums of s-ops."""
+    """Add the definitions of a certificate to the program: pairs of s-ops, widths of selectors, sums of s-ops.
+
+    Only selectors of the program's own s-ops: where a cell of another one is undefined, the program may be defined.
+    """
+    used = {sop.op["selector"] for sop in program.sops.values() if sop.kind in ("width", "aggregation")}
     for text, given in aux.items():
         number, kind = int(text), given["kind"]
         need(number >= FIRST and number not in program.sops, "a definition hides an s-op")
@@ -38,14 +42,14 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
                 values: Sequence[Any] = range(math.prod(size))
                 ways = [Way((first, second), _pairing(size[1]))]
             case "width":
-                need(given["selector"] in program.selectors, "no such selector")
+                need(given["selector"] in used, "no s-op has this selector")
                 least = 1 if facts.always(given["selector"]) else 0
                 values = range(least, program.lengths[1] + 1)
             case "sum":
-                need(given["selector"] in program.selectors, "no such selector")
+                need(given["selector"] in used, "no s-op has this selector")
                 values = sums_of(program.sops[given["of"]], program.lengths[1])
             case "units":
-                need(given["selector"] in program.selectors, "no such selector")
+                need(given["selector"] in used, "no s-op has this selector")
                 values = _whole_sums(
                     units_of(program.sops[given["of"]], given).astype(int).tolist(), program.lengths[1]
                 )
@@ -93,7 +97,10 @@ def _whole_sums(units: Sequence[int], longest: int) -> range:
 
 
 def units_of(sop: SOp, op: Mapping[str, Any]) -> Array:
-    """How far each number of an s-op is above a number, in units: (x - above) times, whole numbers within 1e-12.
+    """How far each number of an s-op is above a number, in units: (x - above) times, whole numbers.
+
+    A number that is computed back from its units is within 1e-11, whatever the sizes of `above` and `times`. So is a
+    mean, and its roundings, four of them, are below 2e-11: together less than what `snap` allows beyond 1e-9.
 
     >>> units_of(SOp(0, "third", {"kind": "tokens"}, (1, 4 / 3)), {"above": 1, "times": 3}).tolist()
     [0.0, 1.0]
@@ -103,8 +110,10 @@ def units_of(sop: SOp, op: Mapping[str, Any]) -> Array:
     need(sop.listed and np.isfinite(sop.numbers).all(), f"{sop.label} is not a list of numbers")
     scaled = (sop.numbers - above) * times
     units: Array = np.rint(scaled)
-    near = np.abs(scaled - units) <= 1e-12 * np.maximum(1.0, np.abs(units))
-    need(near.all() and (units >= 0).all() and units.max() < MOST_SUMS, f"{sop.label} has no such units")
+    near = np.abs(units / times + above - sop.numbers) <= 1e-11
+    small = 2.0**-50 * (units / times + abs(above)) <= 2e-11
+    whole = near.all() and small.all() and (units >= 0).all() and units.max() < MOST_SUMS
+    need(whole, f"{sop.label} has no such units")
     return units
 
 
@@ -135,7 +144,7 @@ def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Any:
     low, high = source.numbers.min(), source.numbers.max()
 
     def function(rows: int, sums: Codes, counts: Codes) -> Codes:
-        w = width.numbers[counts]
+        w = np.rint(width.numbers[counts])  # a listed value may differ from the count by 1e-9
         s = total.numbers[sums] / times + above * w
         found = snap(target, s / np.maximum(w, 1.0))
         possible = (s <= w * high + 1e-6) & (s >= w * low - 1e-6)

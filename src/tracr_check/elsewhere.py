@@ -45,7 +45,7 @@ def at_bos(head: Head) -> list[Added]:
     if not head.given.program.causal:
         used = np.flatnonzero(head.bos_query.size.any(0))
         query, key = head.bos_query.of(used), head.bos_key.of(used)
-        tops = [scores(query, head.all_keys(used), key.middle, a)[1].max()]
+        tops = [scores(query, head.of_classes(head.keys, head.weights.b_k, used), key.middle, a)[1].max()]
         pad = head.pad_bound(query, key.middle, used)
         tops += [] if pad is None else [pad.max()]
         own = scores(query, key, key.middle, a)[0][0, 0]

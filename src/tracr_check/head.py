@@ -98,8 +98,12 @@ class Head:
         if pad is not None:
             own.append(self.any_rows(self.reads(pad)))
             _, self.pad_key, self.pad_value = own[-1]
-        q_most, k_most = (np.max([kind[place].size[0] for kind in own], axis=0) for place in (0, 1))
-        need(q_most @ k_most < self.a.largest, "scores may be too large", self.where)
+        q_most, k_most = (np.vstack([kind[place].size for kind in own]) for place in (0, 1))
+        if not q_most.max(0) @ k_most.max(0) < self.a.largest:  # token positions by classes
+            sides = ((self.queries, w.b_q), (self.keys, w.b_k))
+            by_class = (self.of_classes(*side, np.arange(self.rank)).size for side in sides)
+            q_most, k_most = (np.vstack([new, old[1:]]) for new, old in zip(by_class, (q_most, k_most), strict=True))
+            need((q_most @ k_most.T).max() < self.a.largest, "scores may be too large", self.where)
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
@@ -151,10 +155,10 @@ class Head:
         """Components of queries or keys of classes."""
         return stored_vectors(joined(reads, set(env.codes), env, components), bias[components], self.a)
 
-    def all_keys(self, components: Ints) -> Vectors:
-        """Some components of the keys of token positions, by classes."""
-        names = {name for name, columns in varying(self.keys).items() if columns[components].any()}
-        return self.vectors(self.keys, self.weights.b_k, self.classes(names), components)
+    def of_classes(self, reads: Mapping[Var, Read], bias: Array, components: Ints) -> Vectors:
+        """Some components of the queries or keys of token positions, by classes."""
+        names = {name for name, columns in varying(reads).items() if columns[components].any()}
+        return self.vectors(reads, bias, self.classes(names), components)
 
     @property
     def rank(self) -> int:

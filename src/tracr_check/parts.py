@@ -157,8 +157,10 @@ class Parts:
         wanted, defined, masks, _ = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
         covered = (np.logical_or.reduce(masks) == wanted)[defined].all()
         need(covered, f"the heads {', '.join(names)} do not cover {sop.label}")
-        source = self.program.sops[sop.op["value"]]
+        source, selector = self.program.sops[sop.op["value"]], sop.op["selector"]
         need(source.listed, "a copy of an interval in parts")
+        alone = self.facts.at_most_one(selector) or sop.op["assumed"] or not np.isfinite(source.numbers).any()
+        need(alone or self.facts.equal_values(selector, source.number), f"{sop.label} selects several values")
         nothing, moved = len(source.values), moved_codes(source, sop)
 
         def function(rows: int, *codes: Codes) -> Codes:

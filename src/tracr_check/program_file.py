@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,17 +27,17 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     need(all(type(one) is int for one in (longest, low, high)) and type(causal) is bool, "malformed options")
     need(1 <= low <= high <= longest <= LONGEST, f"lengths {low} to {high} of {longest}")
     need(not causal or not any(s["op"]["kind"] == "length" for s in given["sops"]), "a causal model reads the length")
+    need(all(type(one) is int for one in _named(given)), "the number of an s-op or selector is no whole number")
     vocabulary = tuple(read_value(token) for token in options["vocab"])
     left = {name: array for name, array in tables.items() if name.startswith(("sops.", "selectors."))}
     sops: dict[int, SOp] = {}
     selectors: dict[int, Selector] = {}
-    given_selectors = list(given["selectors"])
     for entry in given["sops"]:
         sop = _read_sop(entry, left, sops, longest)
         _check_values(sop, vocabulary, longest, (low, high))
-        need(sop.number not in sops and type(sop.number) is int, f"two s-ops have the number {sop.number}")
+        need(sop.number not in sops, f"two s-ops have the number {sop.number}")
         sops[sop.number] = sop
-    for entry in given_selectors:
+    for entry in given["selectors"]:
         selector = _read_selector(entry, left, sops, selectors)
         need(selector.number not in selectors, f"two selectors have the number {selector.number}")
         selectors[selector.number] = selector
@@ -48,6 +48,18 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     for sop in sops.values():
         _check_sums(sop, sops, longest)
     return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
+
+
+def _named(given: Any) -> Iterator[Any]:
+    """All numbers of s-ops and selectors in a program. One that is no `int` may be equal to one, and taken for a name."""
+    for entry in given["sops"]:
+        op = entry["op"]
+        yield from (entry["id"], *(op[name] for name in ("inner", "fst", "snd", "value", "selector") if name in op))
+        yield from (term for term, _ in op.get("terms", ()))
+    for entry in given["selectors"]:
+        yield from (entry["id"], *(entry[name] for name in ("keys", "queries") if name in entry))
+        yield from entry.get("parts", ())
+    yield from (number for _, number in given["outputs"])
 
 
 @dataclass(frozen=True)

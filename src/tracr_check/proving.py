@@ -121,6 +121,7 @@ def follow(
     program: Program, slices: list[Any], given: Weights, hints: Any, a: Arithmetic, padded: bool, follower: Follower
 ) -> None:
     """Prove the theorem of a network that a follower relates to the weights (`following.py`)."""
+    _check_hints(hints)
     facts = Facts(program)
     define(program, facts, hints["aux"])
     parts = Parts(program, facts, wholes=hints["sums"])
@@ -141,6 +142,19 @@ def follow(
     parts.all_proved()
     read = states.tokens, given.unembed, *follower.logits(states, given.unembed)
     check_outputs(program, parts, read, slices, a, follower.words)
+
+
+def _check_hints(hints: Any) -> None:
+    """Hints name s-ops and selectors by whole numbers, other variables by names."""
+    heads = [one for layer in hints["layers"] for one in (*layer["heads"], layer["mlp"])]
+    owners = [owner for one in heads for owner in one.values()]
+    defined = [one[name] for one in hints["aux"].values() for name in ("of", "selector") if name in one]
+    numbers = [number for some in defined for number in (some if isinstance(some, list) else [some])]
+    numbers += [source for source in hints["parts"].values() if source is not None]
+    whole = all(type(one) is int for one in numbers)
+    names = [name for ways in hints["sums"].values() for some in ways for name in some]
+    need(whole and all(type(one) in (int, str) for one in owners), "the number of a variable is no whole number")
+    need(all(type(one) is str for one in (*names, *hints["parts"])), "the name of a part is no text")
 
 
 def _in_range(states: States, a: Arithmetic) -> States:

@@ -85,6 +85,20 @@ def test_a_sum_that_overflows_before_the_stream_is_added_is_rejected() -> None:
     assert "too large" in altered.reason("float16", padded=False)
 
 
+@pytest.mark.parametrize(("weight", "fits"), [(220.0, True), (260.0, False)])
+def test_scores_that_overflow_are_rejected(weight: float, fits: bool) -> None:
+    """Two tokens have a component each: their scores are 220² or 260², and float16 ends before 256².
+
+    The largest components of queries and keys give twice 220², but no pair of a query and a key has both.
+    """
+    model = tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="float16")
+    altered = Altered(Parsed(model))
+    dims = [altered.dimension([float(token == own) for token in range(3)]) for own in range(2)]
+    altered.head(dict.fromkeys(dims, weight), {}, None)
+    assert altered.reason() == ""
+    assert altered.reason("float16") .startswith("" if fits else "scores may be too large") is True
+
+
 def in_bfloat16(array: NDArray[Any]) -> NDArray[np.float32]:
     return ARITHMETICS["bfloat16"].cast(array).astype(np.float32)
 

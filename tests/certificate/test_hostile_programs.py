@@ -1,0 +1,200 @@
+"""Programs and hints written by hand so that a lemma about the program is used where it is not true.
+
+An attacker may send any tables with any weights. In each of these folders the weights are wrong on some input on which
+the program is defined; an earlier checker accepted it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracr
+from tracr.certificate.trials.mutants import SavedParts
+from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, wrong_inputs
+from tracr.rasp import rasp
+from tracr.rasp.programs import EXAMPLES
+
+T, I = rasp.tokens, rasp.indices
+
+
+def compiled(program: Any, vocab: Any = "ab") -> SavedParts:
+    """The parts of a small model, which are the test's own."""
+    return copy.deepcopy(parts_of(tracr.compile(program, vocab=vocab, max_seq_len=3)))
+
+
+def named(parts: SavedParts) -> dict[str, Any]:
+    """The s-ops of a program by their labels."""
+    return {sop["label"]: sop for sop in parts.model["program"]["sops"]}
+
+
+def negated(parts: SavedParts, output: str, value: Any) -> SavedParts:
+    """The same network, but the logit of a value has the other sign."""
+    start = next(first for name, first, _ in parts.model["outputs"] if name == output)
+    column = start + named(parts)[output]["domain"]["values"].index(value)
+    unembed = parts.weights["unembed.W_U"].copy()
+    unembed[:, column] *= -1
+    return replace(parts, weights={**parts.weights, "unembed.W_U": unembed})
+
+
+def other_selector(number: Any) -> SavedParts:
+    """A network that counts all keys for a program that counts equal ones; its selector has another kind of number."""
+
+    def counted(comparison: rasp.Comparison) -> SavedParts:
+        return compiled(rasp.SelectorWidth(rasp.Select(T, T, comparison)).named("hist"))
+
+    right, wrong = counted(rasp.Comparison.EQ), counted(rasp.Comparison.TRUE)
+    wrong.model["program"] = right.model["program"]
+    named(wrong)["hist"]["op"]["selector"] = wrong.model["program"]["selectors"][0]["id"] = number
+    tables = {f"selectors.{number}" if name.startswith("selectors") else name: t for name, t in right.tables.items()}
+    return replace(wrong, tables=tables)
+
+
+def summed_codes() -> SavedParts:
+    """A network that adds half of each term; the terms are named by numbers that are no `int`."""
+
+    def moved(by: int, name: str) -> Any:
+        copied = rasp.Aggregate(rasp.Select(I, I, lambda k, q: k == q + by), T, default="a").named(f"moved_{name}")
+        return rasp.numerical(rasp.Map(lambda token: {"a": 0, "b": 2}[token], copied).named(name))
+
+    parts = compiled(rasp.numerical(rasp.LinearSequenceMap(moved(-1, "x"), moved(1, "y"), 1, 1).named("z")))
+    written = [int(dim) for dim in parts.hints["layers"][0]["mlp"]]
+    for name in ("blocks.0.mlp.W_out", "blocks.0.mlp.b_out"):
+        parts.weights[name] = parts.weights[name].copy()
+        parts.weights[name][..., written] /= 2
+    op = named(parts)["z"]["op"]
+    op["terms"] = [[float(term), factor] for term, factor in op["terms"]]
+    return parts
+
+
+def rough_units() -> SavedParts:
+    """Hints with units so large that the mean 0 cannot be computed back from them; the network is wrong there."""
+    value = rasp.Map(lambda token: {"a": 0, "b": 100}[token], T).named("value")
+    every = rasp.Select(T, T, rasp.Comparison.TRUE)
+    mean = rasp.Aggregate(every, rasp.numerical(value), default=0).named("mean")
+    parts = negated(compiled(rasp.categorical(mean)), "mean", 0)
+    op = named(parts)["mean"]["op"]
+    units = {"kind": "units", "of": op["value"], "above": -10_000.0, "times": 0.01 * (1 + 9e-13)}
+    parts.hints["aux"] |= {"100007": {**units, "selector": op["selector"]}}
+    parts.hints["aux"] |= {"100008": {"kind": "width", "selector": op["selector"]}}
+    return parts
+
+
+def width_of_almost_nothing() -> SavedParts:
+    """A width lists 1e-10 for 0; the network is wrong where a mean over its selector is the default."""
+    some = rasp.Select(T, T, lambda k, q: "b" in (k, q))
+    value = rasp.numerical(rasp.Map(lambda token: {"a": 1, "b": 3}[token], T).named("value"))
+    mean = rasp.categorical(rasp.Aggregate(some, value, default=7).named("mean"))
+    parts = compiled({"mean": mean, "width": rasp.categorical(rasp.SelectorWidth(some).named("width"))})
+    parts = negated(parts, "mean", 7)
+    listed, op = named(parts)["width"]["domain"]["values"], named(parts)["mean"]["op"]
+    listed[listed.index(0)] = 1e-10
+    parts.hints["aux"]["100007"] = {"kind": "sum", "selector": op["selector"], "of": op["value"]}
+    return parts
+
+
+def unused_selector() -> SavedParts:
+    """A hint owns what an MLP writes by the width of a selector that no s-op uses, and that is undefined for "b"."""
+    program = rasp.categorical(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], T).named("out"))
+    parts = negated(compiled(program), "out", "y")
+    token = named(parts)["tokens"]["id"]
+    parts.model["program"]["selectors"].append({"id": 50, "label": "unused", "keys": token, "queries": token})
+    parts.hints["aux"]["100000"] = {"kind": "width", "selector": 50}
+    parts.hints["layers"][0]["mlp"] = dict.fromkeys(parts.hints["layers"][0]["mlp"], 100_000)
+    return replace(parts, tables={**parts.tables, "selectors.50": np.array([[1, 1], [-1, -1]], np.int8)})
+
+
+def copies_of_two_values() -> SavedParts:
+    """Copies of the token before and of the next one are said to make up an aggregate of both, which is their mean."""
+    before, after = (rasp.Select(I, I, lambda k, q, by=by: k == q + by) for by in (-1, 1))
+    first = rasp.categorical(rasp.Aggregate(before, T, default=9).named("first"))
+    second = rasp.categorical(rasp.Aggregate(after, T, default=9).named("second"))
+
+    def either(x: int, y: int) -> int:
+        """1 without neighbours; the only neighbour, or the value of both; 0 where the mean is 1."""
+        values = {x, y} - {9}
+        return 1 if not values else min(values)
+
+    parts = compiled(rasp.categorical(rasp.SequenceMap(either, first, second).named("both")), (0, 2))
+    sops = named(parts)
+    one, two, both, token = (sops[label] for label in ("first", "second", "both", "tokens"))
+    selectors = [sop["op"]["selector"] for sop in (one, two)]
+    parts.model["program"]["selectors"].append({"id": 90, "label": "both", "kind": "or", "parts": selectors})
+    both["op"] = {"kind": "aggregation", "selector": 90, "value": token["id"], "default": 1, "assumed": False}
+    both["op"]["copies"] = False
+    names = {}
+    for place, head in enumerate(parts.hints["layers"][0]["heads"]):
+        for dim, owner in head.items():
+            head[dim] = names[owner] = f"p0.{place}.{token['id']}"
+    parts.hints["parts"] = dict.fromkeys(names.values(), token["id"])
+    parts.hints["sums"] = {str(owner): [[name]] for owner, name in names.items()}
+    parts.hints["sums"][str(both["id"])] = [[names[one["id"]], names[two["id"]]]]
+    return replace(parts, tables={name: t for name, t in parts.tables.items() if name != f"sops.{both['id']}"})
+
+
+HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
+    "a selector named by a text": (lambda: other_selector("own2"), "no whole number"),
+    "a selector without a name": (lambda: other_selector(None), "no whole number"),
+    "terms that are no whole numbers": (summed_codes, "no whole number"),
+    "rough units": (rough_units, "no such units"),
+    "a width of almost nothing": (width_of_almost_nothing, "7 is not surely the largest logit"),
+    "an unused selector": (unused_selector, "no s-op has this selector"),
+    "copies of two values": (copies_of_two_values, "both selects several values"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_wrong_model_with_a_hostile_program_or_hint_is_rejected(name: str, tmp_path: Path) -> None:
+    """It is wrong on some input, and the reason says why it is rejected."""
+    make, reason = HOSTILE[name]
+    parts = make()
+    assert wrong_inputs(parts, EveryInput(parts)) > 0
+    assert reason in check_parts(parts, tmp_path).reason
+
+
+def references(parts: SavedParts) -> Iterator[tuple[Any, Any]]:
+    """Every place that names an s-op or a selector by its number, in the program and in the hints."""
+    program, hints = parts.model["program"], parts.hints
+    for sop in program["sops"]:
+        yield sop, "id"
+        yield from ((sop["op"], name) for name in ("inner", "fst", "snd", "value", "selector") if name in sop["op"])
+        yield from ((term, 0) for term in sop["op"].get("terms", ()))
+    for selector in program["selectors"]:
+        yield from ((selector, name) for name in ("id", "keys", "queries") if name in selector)
+        yield from ((selector["parts"], place) for place in range(len(selector.get("parts", ()))))
+    yield from ((output, 1) for output in program["outputs"])
+    for layer in hints["layers"]:
+        for owners in (*layer["heads"], layer["mlp"]):
+            yield from ((owners, dim) for dim, owner in owners.items() if isinstance(owner, int))
+    for given in hints["aux"].values():
+        yield from ((given, name) for name in ("of", "selector") if isinstance(given.get(name), int))
+        if isinstance(given.get("of"), list):
+            yield from ((given["of"], place) for place in range(len(given["of"])))
+    yield from ((hints["parts"], name) for name, source in hints["parts"].items() if source is not None)
+
+
+@pytest.mark.parametrize("name", ["shuffle_dyck", "sort_composite", "frac_prevs"])
+def test_numbers_of_variables_are_whole_numbers(name: str, tmp_path: Path) -> None:
+    """A number that is equal to the name of an s-op or selector, or a text of it, is no name."""
+    example = short_example(name)
+    count = len(list(references(example)))
+    assert count > 10
+    for place in range(count):
+        for kind in (float, str, lambda number: None):
+            parts = copy.deepcopy(example)
+            owner, key = list(references(parts))[place]
+            owner[key] = kind(owner[key])
+            assert not check_parts(parts, tmp_path).accepted, (owner, key)
+
+
+def short_example(name: str) -> SavedParts:
+    """A program of the library for short inputs."""
+    example = EXAMPLES[name]
+    made = example.made_for(example.vocab, 3)
+    return parts_of(tracr.compile(made.program, made.vocab, 3))
