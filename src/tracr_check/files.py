@@ -32,6 +32,7 @@ MODEL, TABLES, WEIGHTS, CERTIFICATE = "model.json", "tables.safetensors", "weigh
 CONTENT = (MODEL, TABLES, WEIGHTS)
 LARGEST = {MODEL: 2**25, TABLES: 2**27, WEIGHTS: 2**29, CERTIFICATE: 2**22}
 HEADER = 2**22
+EMPTY = 2**16  # rows, of arrays without numbers
 KINDS = {"F64": "<f8", "F32": "<f4", "I32": "<i4", "I8": "|i1"}
 
 
@@ -98,6 +99,7 @@ def parse_tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
         kind, shape = np.dtype(KINDS[entry["dtype"]]), entry["shape"]
         whole = all(type(one) is int and 0 <= one <= 2**31 for one in (*shape, stop)) and len(shape) <= 4
         need(whole and start == place, f"{name}: {key} has offsets {start}, {stop}")
+        need(math.prod(one or 1 for one in shape) <= max(len(data), EMPTY), f"{name}: {key} has too many empty rows")
         need(math.prod(shape) * kind.itemsize == stop - start, f"{name}: {key} has another size than its shape")
         need(8 + size + stop <= len(data), f"{name}: {key} lies outside the file")
         arrays[key] = np.frombuffer(data, kind, math.prod(shape), 8 + size + start).reshape(shape)

@@ -1,7 +1,7 @@
 """A GPT-2 checkpoint: its tensors as the weights of a network with layer norms, and its words.
 
-The folder has `config.json`, `model.safetensors` and `tokenizer.json`; `tracr.json` names the output; the folder
-`tracr` has the program (`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that
+The folder has `config.json`, `model.safetensors`, `tokenizer.json` and `tokenizer_config.json`, which may only say that
+the tokenizer is that of `tokenizer.json`; `tracr.json` names the output; the folder `tracr` has the program (`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that
 folder are not used: what is proved is proved of the tensors of the GPT-2.
 
 GPT-2 differs from the network of `normed.py` in what follows, and all of it is checked. Scores are divided by the root
@@ -35,7 +35,10 @@ __all__ = ["FILES", "GPT2", "INNER", "WORDS", "is_checkpoint", "prove_checkpoint
 
 Tensors = dict[str, NDArray[Any]]
 CONFIG, TENSORS, TOKENIZER, MARK, INNER = "config.json", "model.safetensors", "tokenizer.json", "tracr.json", "tracr"
-FILES = {CONFIG: CERTIFICATE, TENSORS: WEIGHTS, TOKENIZER: MODEL, MARK: CERTIFICATE}
+LOADER, OTHERS = "tokenizer_config.json", ("adapter_config.json", "added_tokens.json", "special_tokens_map.json")
+FILES = {CONFIG: CERTIFICATE, TENSORS: WEIGHTS, TOKENIZER: MODEL, LOADER: CERTIFICATE, MARK: CERTIFICATE}
+LOADERS = ("PreTrainedTokenizerFast", "TokenizersBackend")  # two names of what transformers makes of `tokenizer.json`
+LOADED = {"model_max_length", "model_input_names", "is_local", "local_files_only"}
 FIXED = {
     "model_type": "gpt2",
     "activation_function": "relu",
@@ -61,8 +64,11 @@ WORDS = " The only output here is {name!r:.100}; decoding it takes the word with
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Whether a folder has a checkpoint, and is not a saved model itself."""
-    return (folder / CONFIG).is_file() and not (folder / MODEL).is_file()
+    """Whether a folder has a checkpoint; it must not hold a saved model as well, nor weights and words elsewhere."""
+    found = (folder / CONFIG).exists()
+    for name in (MODEL, *OTHERS):
+        need(not found or not (folder / name).exists(), f"a checkpoint and {name} are in one folder")
+    return found
 
 
 def prove_checkpoint(
@@ -78,6 +84,7 @@ def prove_checkpoint(
     unknown = set(config) - {*FIXED, *USED, *HARMLESS}
     need(not unknown, f"there are no rules for settings such as {min(unknown, default='')!r:.40}")
     need(all(config.get(key, "float32") == "float32" for key in ("torch_dtype", "dtype")), "the format is not float32")
+    need(a.name.startswith("float32"), f"a checkpoint runs in float32, not in {a.name}")
     chosen = parse_json(content[MARK], MARK)["output"]
     program.outputs = tuple(one for one in program.outputs if one[0] == chosen)
     need(len(program.outputs) == 1, "the program has no output of the name in tracr.json")
@@ -86,7 +93,7 @@ def prove_checkpoint(
     vocab = tokenizer["model"]["vocab"]
     need(config["vocab_size"] == len(vocab), "another number of words than in the configuration")
     words = word_ids(vocab, tokens, program.sops[program.outputs[0][1]])
-    _check_tokenizer(tokenizer, len(tokens))
+    _check_tokenizer(tokenizer, parse_json(content[LOADER], LOADER), len(tokens))
     tensors = parse_tensors(content[TENSORS], TENSORS)
     named, bias = _network(tensors, config, program)
     epsilon = float(config["layer_norm_epsilon"])
@@ -154,9 +161,21 @@ def _check_norms(tensors: Mapping[str, NDArray[Any]], layers: int, epsilon: floa
     need(len(named) == 2 * len(norms) + 2, "there are layer norms that no rule covers")
 
 
-def _check_tokenizer(tokenizer: Any, bos: int) -> None:
-    """Beside its words, the tokenizer splits at spaces and adds BOS; each id is decoded to its word, after a space."""
+def _check_tokenizer(tokenizer: Any, loader: Any, bos: int) -> None:
+    """Beside its words, the tokenizer splits at spaces and adds BOS; each id is decoded to its word, after a space.
+
+    It finds the words of BOS and PAD before it splits, so that they may not be part of a token's word.
+    """
     names = {number: word for word, number in tokenizer["model"]["vocab"].items()}
+    for special in (names[bos], names[bos + 1]):
+        plain = special and not any(one.isspace() for one in special)
+        need(plain and not any(special in names[token] for token in range(bos)), f"the word {special!r:.40} is split off")
+    settings = {"bos_token": names[bos], "pad_token": names[bos + 1], "padding_side": "right", "backend": "tokenizers"}
+    kind = loader.get("tokenizer_class")
+    settings |= {"tokenizer_class": kind if kind in LOADERS else LOADERS[0], "clean_up_tokenization_spaces": False}
+    unknown = [key for key in {**loader, "tokenizer_class": kind} if loader.get(key) != settings.get(key)]
+    unknown = [key for key in unknown if key not in LOADED]
+    need(not unknown, f"there are no rules for {unknown[:1]} of {LOADER}")
     flags = {"single_word": True, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     first, whole = {"SpecialToken": {"id": names[bos], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
     space = {"type": "Replace", "pattern": {"Regex": f"^(?!{re.escape(names[bos])}$)"}, "content": " "}

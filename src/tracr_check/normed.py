@@ -5,12 +5,13 @@ m is the mean of the D numbers of x, v their variance, e (epsilon) a power of 4,
 **Assumed** of a layer norm, beyond the arithmetic (`ASSUMED`): the computed mean is within (D + 8) u max |x| of the
 mean (any order of summation, Welford's recurrence too); the computed variance is at most twice the mean square of x;
 v + e is rounded to a nearest number, and the root of a power of 4, or its reciprocal, is exact; x - m is rounded once,
-and multiplied by powers of two without rounding, before or after.
+and multiplied by powers of two, before or after, without rounding unless the result is below `tiny`.
 
 **Lemma 1.** If twice the mean square is at most e / 2^(p + 2), for sums of p bits, then v + e is rounded to e, and
-y_d = x_d - m + r_d for one number m at each position, with |r_d| <= u (|x_d| + |m|), and r_d = 0 where x_d = 0.
-*Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d is x_d - m rounded,
-for the computed mean m; and -m is a number of the format. QED
+y_d = x_d - m + r_d for one number m at each position, with |r_d| <= u (|x_d| + |m|) + l, and |r_d| <= l where x_d = 0;
+l = 2 tiny sqrt(e). *Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d is
+x_d - m rounded, for the computed mean m; and -m is a number of the format. If (x_d - m) / sqrt(e) is computed first and
+is below `tiny`, it is off by at most `tiny`, and y_d by sqrt(e) times as much. QED
 
 **Lemma 2.** A column M of a reader gives sum of y_d M_d = sum of x_d M_d - m k + sum of r_d M_d, k the sum of M. So it
 is what a plain reader reads, up to |m| |k| + sum of |r_d M_d|, and before rounding, which acts on products of sizes at
@@ -46,7 +47,8 @@ __all__ = ["ASSUMED", "Normed"]
 
 ASSUMED = (
     "in a layer norm over D numbers the mean is within D + 8 units of the largest, the variance is at most twice the "
-    "mean square, x - mean is rounded once, and the root of a power of 4 and products with powers of two are exact",
+    "mean square, x - mean is rounded once, and the root of a power of 4 and products with powers of two are exact, "
+    "these if they are not too small",
 )
 MORE = 1 + 2.0**-30  # for the checker's own rounding
 
@@ -60,6 +62,7 @@ class Normed(Follower):
         need(mantissa == 0.5 and exponent % 2 == 1 and 1 <= epsilon < 2.0**100, "epsilon is not a power of 4")
         need(np.isin(last_bias, (0.0, 1.0)).all() and last_bias.sum() <= 1, "a layer norm has a bias")
         self.full, self.epsilon, self.last_bias, self.a = full, epsilon, last_bias, a
+        self.lost = 2 * a.tiny * float(np.sqrt(epsilon))
         read, written = full.unembed.any(1), full.embed.any(0) | full.positions.any(0)
         for heads, bias, neurons in full.blocks:
             read |= neurons.w_in.any(1)
@@ -142,7 +145,7 @@ class Normed(Follower):
 
         def blur(matrix: Array) -> Read:
             size = np.abs(matrix)
-            rounding = 2 * self.a.unit * mean * ((sizes > 0) @ size)
+            rounding = 2 * self.a.unit * mean * ((sizes > 0) @ size) + self.lost * size.sum(0)
             off = (mean * _off_zero(matrix.T) + rounding)[None] * MORE
             most = (mean * size.sum(0))[None] * 1.001 + off
             count = ((matrix != 0).sum(0) * 1.0)[None]

@@ -150,6 +150,23 @@ def broken_json(files: Files) -> Iterator[tuple[str, Files]]:
         yield f"{name} a long number", {**files, name: data.replace(b"{", b'{"x": 1' + b"0" * 10_000 + b", ", 1)}
 
 
+def without_numbers(files: Files, heads: int) -> Files:
+    """The first layer has very many heads of no components, which take no bytes."""
+    head, body = header(files["weights.safetensors"])
+    kept, data = {}, b""
+    for name, entry in head.items():
+        if name == "__metadata__":
+            continue
+        shape, part = entry["shape"], body[slice(*entry["data_offsets"])]
+        if name.startswith("blocks.0.attn.") and not name.endswith("b_O"):
+            empty = 1 if name.endswith("W_O") else len(shape) - 1
+            shape = [heads, *(0 if axis == empty else size for axis, size in list(enumerate(shape))[1:])]
+            part = b""
+        kept[name] = {**entry, "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    return {**files, "weights.safetensors": joined(kept, data)}
+
+
 def broken_tensors(files: Files) -> Iterator[tuple[str, Files]]:
     """Headers that lie."""
     for name in ("weights.safetensors", "tables.safetensors"):
@@ -170,6 +187,8 @@ def broken_tensors(files: Files) -> Iterator[tuple[str, Files]]:
         "a block of number 10⁹",
         headed(files, NAMES[2], lambda h: h.update({"blocks.1000000000.x.W": h["embed.W_E"]})),
     )
+    yield "2³¹ heads without components", without_numbers(files, 2**31)
+    yield "a million heads without components", without_numbers(files, 10**6)
     yield "weights of another shape", headed(files, NAMES[2], lambda h: h["embed.W_E"]["shape"].reverse())
 
 

@@ -103,6 +103,22 @@ def test_a_saved_certificate_comes_back_as_a_record(certified: Path) -> None:
     assert load_compiled(certified).certificate is not None
 
 
+def test_a_forged_record_is_not_saved_again(tmp_path: Path) -> None:
+    """A verdict that was edited by hand is shown as recorded, and checked before it is written elsewhere."""
+    right = tracr.compile(rasp.tokens.named("same"), "ab", 3)
+    weights = {name: array.copy() for name, array in right.parameters.named()}
+    weights["unembed.W_U"] = weights["unembed.W_U"][:, ::-1]
+    right.with_weights(weights).certify("float64").save(tmp_path / "forged")
+    path = tmp_path / "forged" / "verdict.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "accepted": True, "reason": "", "place": ""}))
+    model = load_compiled(tmp_path / "forged")
+    with pytest.raises(CertificateError, match="REJECTED in float64"):
+        model.save(tmp_path / "again", certificate=True)
+    load_compiled(tmp_path / "forged").save_pretrained(tmp_path / "gpt2")
+    assert "ACCEPTED" not in (tmp_path / "gpt2" / "README.md").read_text(encoding="utf-8")
+    assert not json.loads((tmp_path / "gpt2" / "tracr" / "verdict.json").read_text())["accepted"]
+
+
 def test_a_folder_without_a_certificate_has_none(tmp_path: Path) -> None:
     """Certificates are saved only when asked for."""
     MODEL.certify()

@@ -20,7 +20,7 @@ from tests.tiers import in_turn, slow, usual
 from tracr.certificate.trials.mutants import SavedParts, mutant
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
 from tracr.model.variants.layer_norm import LayerNorm
-from tracr.rasp import programs
+from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import Verdict, check_folder
 
@@ -275,6 +275,82 @@ def test_a_tokenizer_that_decodes_ids_to_other_words_is_rejected(checkpoint: Pat
     ):
         path.write_text(json.dumps({**content, key: changed}), encoding="utf-8")
         assert key in check_folder(tmp_path).reason
+
+
+LOADERS: dict[str, dict[str, Any]] = {
+    "fast_tokenizer_files": {"fast_tokenizer_files": ["tokenizer.4.0.0.json"]},
+    "added_tokens_decoder": {"added_tokens_decoder": {"0": {"content": "b"}}},
+    "tokenizer_class": {"tokenizer_class": "BertTokenizer"},
+    "bos_token": {"bos_token": "a"},
+}
+
+
+@pytest.mark.parametrize("key", LOADERS)
+def test_another_tokenizer_than_that_of_its_file_is_rejected(key: str, checkpoint: Path, tmp_path: Path) -> None:
+    """`tokenizer_config.json` may name another file, class or words, and transformers would use these."""
+    altered(checkpoint, tmp_path, lambda tensors, config: None)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | LOADERS[key]))
+    assert key in check_folder(tmp_path).reason
+
+
+def test_a_checkpoint_that_transformers_has_saved_again_is_accepted(checkpoint: Path, tmp_path: Path) -> None:
+    """It writes other names for the same tokenizer, and more settings."""
+    transformers = pytest.importorskip("transformers")
+    altered(checkpoint, tmp_path, lambda tensors, config: None)
+    transformers.AutoTokenizer.from_pretrained(checkpoint).save_pretrained(tmp_path)
+    transformers.AutoModelForCausalLM.from_pretrained(checkpoint).save_pretrained(tmp_path)
+    verdict = check_folder(tmp_path)
+    assert verdict.accepted, verdict.reason
+
+
+@pytest.mark.parametrize("name", ["model.json", "adapter_config.json", "added_tokens.json", "special_tokens_map.json"])
+def test_a_checkpoint_beside_other_files_is_rejected(name: str, checkpoint: Path, tmp_path: Path) -> None:
+    """A saved model that would be checked instead, other weights to add, other words."""
+    altered(checkpoint, tmp_path, lambda tensors, config: None)
+    (tmp_path / name).write_text("{}")
+    assert f"a checkpoint and {name} are in one folder" in check_folder(tmp_path).reason
+
+
+def test_a_checkpoint_runs_in_float32(checkpoint: Path) -> None:
+    """transformers loads it in the format of its configuration, whatever the hints say."""
+    assert "runs in float32" in check_folder(checkpoint, "float64").reason
+    assert check_folder(checkpoint, "float32-leak").accepted
+
+
+def test_special_words_inside_a_token_are_rejected(tmp_path: Path) -> None:
+    """A tokenizer finds PAD inside `a-b`. `save_pretrained` gives PAD another word; with `a` the model is rejected."""
+    transformers = pytest.importorskip("transformers")
+    model = tracr.compile(rasp.tokens.named("same"), ["pad-b", "a-b", "-b"], 3)
+    model.save_pretrained(tmp_path / "own")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "own")
+    assert tokenizer("pad-b a-b -b").input_ids == [3, 0, 1, 2]
+    assert check_folder(tmp_path / "own").accepted
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        path = tmp_path / "own" / name
+        path.write_text(path.read_text(encoding="utf-8").replace(tokenizer.pad_token, "a"), encoding="utf-8")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "own")
+    assert tokenizer("a-b").input_ids == [3, 4, 2]
+    assert "is split off" in check_folder(tmp_path / "own").reason
+
+
+def test_numbers_that_a_layer_norm_loses_are_rejected(tmp_path: Path) -> None:
+    """Divided by the root of epsilon they are below the smallest number, and two tokens look alike."""
+    tracr.compile(rasp.tokens.named("same"), "ab", 3).save_pretrained(tmp_path / "own")
+    small, epsilon = 2.0**-100, 2.0**98
+
+    def change(tensors: dict[str, np.ndarray], config: dict[str, Any]) -> None:
+        config["layer_norm_epsilon"] = epsilon
+        for name, tensor in tensors.items():
+            if ".ln_" in name and name.endswith("weight"):
+                tensor[:] = np.sqrt(epsilon)
+        embed, unembed = tensors["transformer.wte.weight"], tensors["lm_head.weight"]
+        embed[:], unembed[:], tensors["transformer.ln_f.bias"][:] = 0.0, 0.0, 0.0
+        for token, number in enumerate((1.5, 2.0)):  # a value, a constant and the balance
+            embed[token, :3] = np.array([number, 7.0, -number - 7.0]) * small
+        unembed[0, [1, 3]], unembed[1, [0, 3]] = np.array([0.25, -0.25]) * 2.0**99, np.array([1.0, -1.0]) * 2.0**99
+
+    assert "largest logit" in altered(tmp_path / "own", tmp_path / "small", change).reason
 
 
 def test_extra_and_missing_tensors_are_rejected(checkpoint: Path, tmp_path: Path) -> None:

@@ -78,15 +78,19 @@ def certificate_of(model: DesignedModel) -> Certificate | None:
     return kept
 
 
-def shown_certificate(model: DesignedModel) -> Certificate | None:
+def shown_certificate(model: DesignedModel, checked: bool = False) -> Certificate | None:
     """The certificate that descriptions of a model show: the last one, else a new one.
 
-    None for a very large model, and where the disk refuses the temporary files of the check.
+    `checked`: a record that was read from files is checked again, not repeated. None for a very large model, and where
+    the disk refuses the temporary files of the check.
     """
     known = certificate_of(model)
-    if known is not None or model.n_parameters > SHOWN_PARAMETERS:
+    record = known if checked and known is not None and known.recorded else None
+    if known is not None and record is None:
         return known
+    if model.n_parameters > SHOWN_PARAMETERS:
+        return None
     try:
-        return certify(model)
+        return certify(model) if record is None else certify(model, record.verdict.arithmetic, record.verdict.padded)
     except WriteError:
         return None

@@ -2,7 +2,8 @@
 
 Every value has a word: first the tokens of the model, with the same ids as in the model, then BOS and PAD, then the
 output values that are not tokens. The word of a string is the string; other values are written as Python prints them.
-White space becomes ␣. If two values would have the same word, the later one gets its type as a suffix: `1:int`.
+White space becomes ␣. If two values would have the same word, the later one gets its type as a suffix: `1:int`. So do BOS
+and PAD if their words are part of a token's word: a tokenizer finds them there.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ class Words:
         others = {_key(value): value for value in outputs if _key(value) not in tokens}
         values = (*vocabulary.tokens, vocabulary.bos, vocabulary.pad, *others.values())
         words: dict[str, None] = {}
-        for value in (*values, *extra):
-            words[_unique(value, words)] = None
+        for place, value in enumerate((*values, *extra)):
+            special = place - len(vocabulary.tokens) in (0, 1)
+            words[_unique(value, words, inside=special)] = None
         return Words(tuple(words), values, len(vocabulary.tokens))
 
     @property
@@ -73,13 +75,18 @@ def _key(value: Value) -> tuple[type, Value]:
     return type(value), value
 
 
-def _unique(value: Value, taken: dict[str, None]) -> str:
+def _unique(value: Value, taken: dict[str, None], inside: bool) -> str:
+    """A new word for a value; one that is not part of a word before, either, if it must not be found inside one."""
+
+    def known(word: str) -> bool:
+        return word in taken or (inside and any(word in other for other in taken))
+
     plain = value_text(value)
     word = "".join("␣" if character.isspace() else character for character in plain) or "''"
-    if word in taken:
+    if known(word):
         word = f"{word}:{type(value).__name__}"
     number, base = 2, word
-    while word in taken:
+    while known(word):
         word, number = f"{base}_{number}", number + 1
     return word
 
