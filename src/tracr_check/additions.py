@@ -101,8 +101,8 @@ def _sum_error(terms: Sequence[Range], count: int, stores: int, a: Arithmetic) -
     need(size < a.largest, "numbers too large")
     if all((lo == hi).all() for lo, hi in terms):
         grid = min(float(grid_of(lo).min()) for lo, _ in terms)
-        if size <= 2.0 ** min(a.stored_bits, 52) * grid and grid >= a.stored_tiny:
+        if size <= 2.0 ** min(a.stored_bits, a.exact_bits) * grid and grid >= a.stored_tiny:
             return 0.0
     roundings = count + len(terms) + 3
     stored = math.expm1(stores * a.stored_unit) * size + (stores + 1) * a.stored_tiny if a.narrow else 0.0
-    return float(a.gamma(roundings) * size + stored + roundings * (2.0**-50 * size + a.tiny))
+    return float(a.gamma(roundings) * size + stored + roundings * (2.0**-50 * size + 2 * a.tiny))

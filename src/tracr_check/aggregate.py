@@ -41,7 +41,7 @@ Values = tuple[Array, Array, NDArray[np.bool_]]
 class Reading:
     """What a dimension reads: at keys by row (joint values), at BOS and at PAD; sizes bound the sums of products.
 
-    `gain`: the sizes of the column of W_O, added up.
+    `gain`: the sizes of the column of W_O, added up. `terms`: the products of the sum over all heads.
     """
 
     lo: Array
@@ -53,6 +53,7 @@ class Reading:
     gain: float
     tail: float
     keys: int
+    terms: int
 
     @property
     def largest(self) -> float:
@@ -65,7 +66,8 @@ class Reading:
 
     def alone(self, size: float, a: Arithmetic) -> float:
         """The error of a value that has all the weight."""
-        flushed = (self.gain + 1) * a.stored_tiny if self.tail or a.copy_error else 0.0
+        lost = (self.gain + 1) * a.stored_tiny + 2 * (self.terms + 2) * a.tiny
+        flushed = lost if self.tail or a.copy_error else 0.0
         return (1.01 * (self.tail + a.copies) + (2 * a.stored_unit if a.narrow and self.tail else 0.0)) * size + flushed
 
     def shared(self, selection: Selection, a: Arithmetic) -> float:
@@ -78,7 +80,8 @@ class Reading:
         """What a mean of several values loses where numbers are flushed; `None`: nothing is known of the weights."""
         least = 0.0 if selection is None else selection.least_weight(self.keys)
         weights = 0.0 if least >= 2 * a.stored_tiny else self.keys * self.largest
-        return (weights + 2 * self.gain + 2) * a.stored_tiny
+        sums = 2 * (self.keys * self.gain + self.terms + 2) * a.tiny  # each product, each addition
+        return (weights + 2 * self.gain + 2) * a.stored_tiny + sums
 
     def at_bos(self, a: Arithmetic) -> tuple[float, float]:
         """What is written where BOS has all the weight."""
@@ -123,8 +126,8 @@ def _stored_share(reading: Reading, selection: Selection, counts: Array, a: Arit
     """The range for each number w of selected keys, if only BOS has a value, a power of two: its weight, stored once.
 
     The weight is C / (w + C) within `weight_error`, and stored as the nearest number of the format. Its product with b
-    and that with W_O only change the exponent, the other products are 0, and so nothing is rounded again. `known`: the
-    general rule, for results that may be flushed.
+    and that with W_O (`gain`, at least 1) only change the exponent, the other products are 0, and so nothing is rounded
+    again. `known`: the general rule, for results that may be flushed.
     """
     assert selection.weight is not None
     low, high = (math.exp(end) for end in selection.weight)
@@ -132,7 +135,7 @@ def _stored_share(reading: Reading, selection: Selection, counts: Array, a: Arit
     b = reading.bos[0]
     lo, hi = a.nearest(low / (counts + low) * (1 - wide), high / (counts + high) * (1 + wide))
     ends = np.stack([lo * b, hi * b])
-    fine = (lo > 2 * a.stored_tiny) & (np.abs(ends).min(0) > 2 * a.stored_tiny)
+    fine = (lo > 2 * a.stored_tiny) & (np.abs(ends).min(0) > 2 * a.stored_tiny * reading.gain)
     return np.where(fine, ends.min(0), known[0]), np.where(fine, ends.max(0), known[1])
 
 

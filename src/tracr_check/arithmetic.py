@@ -60,6 +60,11 @@ class Arithmetic:
         return 2.0**-self.stored_bits + 2.0**-53
 
     @property
+    def exact_bits(self) -> int:
+        """Sums of so many bits are exact; 52 in float64, where the checker's own sum of their sizes may be rounded."""
+        return min(self.sum_bits, 52)
+
+    @property
     def narrow(self) -> bool:
         """Whether numbers are stored in fewer bits than sums have."""
         return self.stored_bits < self.sum_bits
@@ -114,10 +119,11 @@ def _float16(array: NDArray[Any]) -> Array:
 
 
 def _bfloat16(array: NDArray[Any]) -> Array:
-    """Round to the nearest bfloat16, ties to even."""
-    bits = np.ascontiguousarray(array, np.float32).view(np.uint32).astype(np.uint64)
+    """Round to the nearest bfloat16, ties to even; NaN stays NaN, whatever its bits."""
+    given = np.ascontiguousarray(array, np.float32)
+    bits = given.view(np.uint32).astype(np.uint64)
     kept = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16) << np.uint64(16)
-    return kept.astype(np.uint32).view(np.float32).astype(np.float64)
+    return np.where(np.isnan(given), np.nan, kept.astype(np.uint32).view(np.float32).astype(np.float64))
 
 
 def _float64(array: NDArray[Any]) -> Array:

@@ -314,7 +314,7 @@ def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = Non
     a, size, count = arithmetic, read.size, read.count + added
     need(size.max(initial=0.0) < a.largest, "numbers too large")
     reach = np.maximum(read.up, read.down)
-    exact = (reach <= 2.0**a.sum_bits * read.grid) & (read.grid >= a.tiny)
+    exact = (reach <= 2.0**a.exact_bits * read.grid) & (read.grid >= a.tiny)
     off = np.where(exact, 0.0, a.gamma(count) * size + 2 * count * a.tiny)
     if a.narrow:
         result = np.maximum(np.abs(read.lo), np.abs(read.hi))

@@ -39,7 +39,7 @@ THEOREM = (
     "of the weights that conforms to the arithmetic {arithmetic}, decoding the logits gives the program's "
     "outputs{near}. The program is the tables in the folder; it is undefined where a table has no value, where a sum, "
     "mean or width is not one of the listed values or in its interval, and where several values that are not numbers "
-    "are selected."
+    "are selected. Numbers that differ by at most 1e-9 (relative above 1) count as one value."
 )
 NEAR = " (those that may be any number of an interval within 1e-4, relative above 1)"
 

@@ -30,7 +30,7 @@ from tracr_check.boxes import State, read_state
 from tracr_check.head import Head, Queries, through
 from tracr_check.padding import JOINT, pad_rows, pad_size
 from tracr_check.scores import scores
-from tracr_check.selection import Mask, Selection
+from tracr_check.selection import Mask, Selection, is_apart
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import Rejected, need
 
@@ -49,7 +49,7 @@ def at_bos(head: Head) -> list[Added]:
         pad = head.pad_bound(query, key.middle, used)
         tops += [] if pad is None else [pad.max()]
         own = scores(query, key, key.middle, a)[0][0, 0]
-        need(max(tops) <= own - a.apart, "the BOS query sees other keys", head.where)
+        need(is_apart(max(tops), own, a), "the BOS query sees other keys", head.where)
     return [_default(head, dim, reading, "B") for dim, reading in head.readings.items()]
 
 

@@ -1,8 +1,9 @@
 """A GPT-2 checkpoint: its tensors as the weights of a network with layer norms, and its words.
 
 The folder has `config.json`, `model.safetensors`, `tokenizer.json` and `tokenizer_config.json`, which may only say that
-the tokenizer is that of `tokenizer.json`; `tracr.json` names the output; the folder `tracr` has the program (`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that
-folder are not used: what is proved is proved of the tensors of the GPT-2.
+the tokenizer is that of `tokenizer.json`; `tracr.json` names the output; the folder `tracr` has the program
+(`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that folder are not used: what
+is proved is proved of the tensors of the GPT-2.
 
 GPT-2 differs from the network of `normed.py` in what follows, and all of it is checked. Scores are divided by the root
 of d_head, a power of 4: this is exact, so queries are divided by it here. Heads without any weight give 0, and are left
@@ -169,7 +170,8 @@ def _check_tokenizer(tokenizer: Any, loader: Any, bos: int) -> None:
     names = {number: word for word, number in tokenizer["model"]["vocab"].items()}
     for special in (names[bos], names[bos + 1]):
         plain = special and not any(one.isspace() for one in special)
-        need(plain and not any(special in names[token] for token in range(bos)), f"the word {special!r:.40} is split off")
+        inside = any(special in names[token] for token in range(bos))
+        need(plain and not inside, f"the word {special!r:.40} is split off")
     settings = {"bos_token": names[bos], "pad_token": names[bos + 1], "padding_side": "right", "backend": "tokenizers"}
     kind = loader.get("tokenizer_class")
     settings |= {"tokenizer_class": kind if kind in LOADERS else LOADERS[0], "clean_up_tokenization_spaces": False}

@@ -9,9 +9,9 @@ and multiplied by powers of two, before or after, without rounding unless the re
 
 **Lemma 1.** If twice the mean square is at most e / 2^(p + 2), for sums of p bits, then v + e is rounded to e, and
 y_d = x_d - m + r_d for one number m at each position, with |r_d| <= u (|x_d| + |m|) + l, and |r_d| <= l where x_d = 0;
-l = 2 tiny sqrt(e). *Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d is
-x_d - m rounded, for the computed mean m; and -m is a number of the format. If (x_d - m) / sqrt(e) is computed first and
-is below `tiny`, it is off by at most `tiny`, and y_d by sqrt(e) times as much. QED
+l = 2 tiny sqrt(e). *Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d
+is x_d - m rounded, for the computed mean m; and -m is a number of the format. If (x_d - m) / sqrt(e) is computed first
+and is below `tiny`, it is off by at most `tiny`, and y_d by sqrt(e) times as much. QED
 
 **Lemma 2.** A column M of a reader gives sum of y_d M_d = sum of x_d M_d - m k + sum of r_d M_d, k the sum of M. So it
 is what a plain reader reads, up to |m| |k| + sum of |r_d M_d|, and before rounding, which acts on products of sizes at

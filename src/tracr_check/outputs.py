@@ -3,8 +3,9 @@
 An output is decoded from its slice of the logits: the place of the largest (categorical), or the value nearest to the
 first logit, `None` if the second is larger than 1/2 (numerical). **Rule**: for every joint value of what the logits
 depend on and of the output, the logit of the program's value is larger than every other by more than the bounds of
-both; or the first logit lies strictly between the middles around the value. Values that differ by less than 1e-9 count
-as one. A number of an interval is the first logit itself, which is right within 1e-4 (relative above 1).
+both; or the first logit lies strictly between the middles around the value. Values that differ from it by at most 1e-9
+(relative above 1) count as this value. A number of an interval is the first logit itself, right within 1e-4 (relative
+above 1).
 """
 
 from __future__ import annotations
@@ -96,13 +97,12 @@ def _numerical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None
     need(all(is_number(value) or value is None for value in sop.values), "a value is neither a number nor None", where)
     ordered = np.sort(sop.numbers[np.isfinite(sop.numbers)])
     middles = (ordered[1:] + ordered[:-1]) / 2
-    first = np.append(True, np.diff(ordered) > 1e-9 * np.maximum(1.0, np.abs(ordered[1:])))
-    group, starts = np.cumsum(first) - 1, np.flatnonzero(first)
-    stops = np.append(starts[1:], len(ordered)) - 1
     numbers = sop.numbers[codes]
     known = np.isfinite(numbers)
-    at = group[np.searchsorted(ordered, numbers[known])]
-    below, above = np.append(-INF, middles)[starts][at], np.append(middles, INF)[stops][at]
+    near = 1e-9 * np.maximum(1.0, np.abs(numbers[known]))
+    starts = np.searchsorted(ordered, numbers[known] - near)
+    stops = np.searchsorted(ordered, numbers[known] + near, side="right") - 1
+    below, above = np.append(-INF, middles)[starts], np.append(middles, INF)[stops]
     gap = np.minimum(lo[known, 0] - below, above - hi[known, 0])
     if len(gap):
         worst = int(gap.argmin())

@@ -51,7 +51,7 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
 
 
 def _named(given: Any) -> Iterator[Any]:
-    """All numbers of s-ops and selectors in a program. One that is no `int` may be equal to one, and taken for a name."""
+    """All numbers of s-ops and selectors in a program. Only an `int` is one: 1.0 is equal to 1, and yet no s-op."""
     for entry in given["sops"]:
         op = entry["op"]
         yield from (entry["id"], *(op[name] for name in ("inner", "fst", "snd", "value", "selector") if name in op))

@@ -32,7 +32,7 @@ from tracr_check.scores import Beside, Vectors, scores
 from tracr_check.variables import Array, Env
 from tracr_check.verdict import need
 
-__all__ = ["Factor", "Mask", "Selection", "only_bos", "own_mask", "proved_selection", "reference"]
+__all__ = ["Factor", "Mask", "Selection", "is_apart", "only_bos", "own_mask", "proved_selection", "reference"]
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
@@ -163,10 +163,18 @@ def _pairs(first: Array, second: Array, way: int) -> Array:
     return np.where(way * error > 0, np.nextafter(total, way * INF), total).reshape(-1)
 
 
+def is_apart(top: Array, floor: Array, a: Arithmetic) -> Truth:
+    """Whether scores are at least `apart` below others.
+
+    From their difference, rounded down: `floor - apart` is `floor` if the scores are very large.
+    """
+    return np.asarray(np.nextafter(floor - top, -INF) >= a.apart)
+
+
 def only_bos(bounds: Sequence[Bounds], a: Arithmetic) -> bool:
     """Whether every key, PAD included, is `apart` below BOS for every class of queries."""
     total = reduce(Bounds.and_, bounds)
-    return bool((np.maximum(total.any, total.pad) <= total.bos_lo - a.apart).all())
+    return bool(is_apart(np.maximum(total.any, total.pad), total.bos_lo, a).all())
 
 
 def proved_selection(
@@ -177,17 +185,17 @@ def proved_selection(
     s_lo, s_hi, b_lo, b_hi = total.kept_lo, total.kept_hi, total.bos_lo, total.bos_hi
     some = s_lo != INF
     weight, floor = None, s_lo
-    if (b_lo[some] > s_hi[some] - NEAR_BOS).any():
+    if ((b_lo - s_hi)[some] > -NEAR_BOS).any():
         least, most = (b_lo - s_hi)[some].min(), (b_hi - s_lo)[some].max()
         weight = float(np.nextafter(least, -INF)), float(np.nextafter(most, INF))
         need(weight[1] - weight[0] < 1 and max(map(abs, weight)) < NEAR_BOS, f"BOS has a weight of e^{weight}", where)
         floor = np.minimum(s_lo, b_lo)
     else:
-        below = (b_hi <= s_lo - a.apart)[some]
+        below = is_apart(b_hi, s_lo, a)[some]
         need(below.all(), "BOS is not far below the selected keys", where)
         floor = s_lo if sure else np.minimum(s_lo, b_lo)
     for what, top in (("a key that is not selected", total.other), ("PAD", total.pad)):
-        bad = np.flatnonzero(~(top <= floor - a.apart))
+        bad = np.flatnonzero(~is_apart(top, floor, a))
         least = (floor - top)[bad].min() if len(bad) else 0.0
         need(not len(bad), f"{what} is only {least:.4g} below what is selected", f"{where}{_row(factors, bad)}")
     spread = float(np.where(some & (s_hi > s_lo), np.nextafter(s_hi - s_lo, INF), 0.0).max(initial=0.0))

@@ -270,7 +270,7 @@ def softmax_mean(o: Array, scores: Array, a: Arithmetic) -> float:
 
 def reading_of(o: Array, bos: float, a: Arithmetic, keys: int) -> Reading:
     """What a head reads that copies one component."""
-    return Reading(o, o, np.abs(o), (bos, bos), abs(bos), 0.0, 1.0, 0.0, keys)
+    return Reading(o, o, np.abs(o), (bos, bos), abs(bos), 0.0, 1.0, 0.0, keys, 1)
 
 
 @pytest.mark.parametrize("a", [FLOAT32, FLOAT16], ids=lambda a: a.name)

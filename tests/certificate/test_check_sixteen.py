@@ -75,7 +75,7 @@ def test_storing_is_monotonic(name: str) -> None:
 def reading(keys: int, bos: float = 1.0, at_keys: float = 0.0, tail: float = 0.0) -> Reading:
     """A dimension that reads a number at BOS, and another one at keys."""
     values = np.array([at_keys])
-    return Reading(values, values, np.abs(values), (bos, bos), abs(bos), 0.0, 1.0, tail, keys)
+    return Reading(values, values, np.abs(values), (bos, bos), abs(bos), 0.0, 1.0, tail, keys, 1)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -126,7 +126,9 @@ def test_counting_contains_the_exact_mixture(key: list[float], bos: list[float],
     """(w o + C b) / (w + C), for every number w of selected keys."""
     (o_lo, o_hi), (b_lo, b_hi), (c_lo, c_hi) = sorted(key), sorted(bos), sorted(log)
     size, bos_size = max(abs(o_lo), abs(o_hi)), max(abs(b_lo), abs(b_hi))
-    reading = Reading(np.array([o_lo]), np.array([o_hi]), np.array([size]), (b_lo, b_hi), bos_size, 0.0, 1.0, 0.0, keys)
+    reading = Reading(
+        np.array([o_lo]), np.array([o_hi]), np.array([size]), (b_lo, b_hi), bos_size, 0.0, 1.0, 0.0, keys, 1
+    )
     counts = np.arange(keys + 1.0)
     lo, hi, *_ = counted(reading, Selection(0.0, (c_lo, c_hi), False, False), counts, FLOAT32, "")
     for count in range(1, keys + 1):

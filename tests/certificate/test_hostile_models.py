@@ -96,7 +96,7 @@ def test_scores_that_overflow_are_rejected(weight: float, fits: bool) -> None:
     dims = [altered.dimension([float(token == own) for token in range(3)]) for own in range(2)]
     altered.head(dict.fromkeys(dims, weight), {}, None)
     assert altered.reason() == ""
-    assert altered.reason("float16") .startswith("" if fits else "scores may be too large") is True
+    assert altered.reason("float16").startswith("" if fits else "scores may be too large") is True
 
 
 def in_bfloat16(array: NDArray[Any]) -> NDArray[np.float32]:

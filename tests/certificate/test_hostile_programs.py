@@ -21,8 +21,6 @@ from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, wr
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
 
-T, I = rasp.tokens, rasp.indices
-
 
 def compiled(program: Any, vocab: Any = "ab") -> SavedParts:
     """The parts of a small model, which are the test's own."""
@@ -32,6 +30,11 @@ def compiled(program: Any, vocab: Any = "ab") -> SavedParts:
 def named(parts: SavedParts) -> dict[str, Any]:
     """The s-ops of a program by their labels."""
     return {sop["label"]: sop for sop in parts.model["program"]["sops"]}
+
+
+def _at(distance: int) -> Callable[[int, int], bool]:
+    """Selects the key at a distance from the query."""
+    return lambda key, query: key == query + distance
 
 
 def negated(parts: SavedParts, output: str, value: Any) -> SavedParts:
@@ -47,49 +50,50 @@ def other_selector(number: Any) -> SavedParts:
     """A network that counts all keys for a program that counts equal ones; its selector has another kind of number."""
 
     def counted(comparison: rasp.Comparison) -> SavedParts:
-        return compiled(rasp.SelectorWidth(rasp.Select(T, T, comparison)).named("hist"))
+        return compiled(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, comparison)).named("hist"))
 
     right, wrong = counted(rasp.Comparison.EQ), counted(rasp.Comparison.TRUE)
-    wrong.model["program"] = right.model["program"]
-    named(wrong)["hist"]["op"]["selector"] = wrong.model["program"]["selectors"][0]["id"] = number
+    named(right)["hist"]["op"]["selector"] = right.model["program"]["selectors"][0]["id"] = number
     tables = {f"selectors.{number}" if name.startswith("selectors") else name: t for name, t in right.tables.items()}
-    return replace(wrong, tables=tables)
+    return replace(wrong, tables=tables, model={**wrong.model, "program": right.model["program"]})
 
 
 def summed_codes() -> SavedParts:
     """A network that adds half of each term; the terms are named by numbers that are no `int`."""
 
     def moved(by: int, name: str) -> Any:
-        copied = rasp.Aggregate(rasp.Select(I, I, lambda k, q: k == q + by), T, default="a").named(f"moved_{name}")
+        copied = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, _at(by)), rasp.tokens, default="a").named(
+            f"moved_{name}"
+        )
         return rasp.numerical(rasp.Map(lambda token: {"a": 0, "b": 2}[token], copied).named(name))
 
     parts = compiled(rasp.numerical(rasp.LinearSequenceMap(moved(-1, "x"), moved(1, "y"), 1, 1).named("z")))
     written = [int(dim) for dim in parts.hints["layers"][0]["mlp"]]
-    for name in ("blocks.0.mlp.W_out", "blocks.0.mlp.b_out"):
-        parts.weights[name] = parts.weights[name].copy()
-        parts.weights[name][..., written] /= 2
+    halved = {name: parts.weights[name].copy() for name in ("blocks.0.mlp.W_out", "blocks.0.mlp.b_out")}
+    for array in halved.values():
+        array[..., written] /= 2
     op = named(parts)["z"]["op"]
     op["terms"] = [[float(term), factor] for term, factor in op["terms"]]
-    return parts
+    return replace(parts, weights={**parts.weights, **halved})
 
 
 def rough_units() -> SavedParts:
     """Hints with units so large that the mean 0 cannot be computed back from them; the network is wrong there."""
-    value = rasp.Map(lambda token: {"a": 0, "b": 100}[token], T).named("value")
-    every = rasp.Select(T, T, rasp.Comparison.TRUE)
+    value = rasp.Map(lambda token: {"a": 0, "b": 100}[token], rasp.tokens).named("value")
+    every = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE)
     mean = rasp.Aggregate(every, rasp.numerical(value), default=0).named("mean")
     parts = negated(compiled(rasp.categorical(mean)), "mean", 0)
     op = named(parts)["mean"]["op"]
     units = {"kind": "units", "of": op["value"], "above": -10_000.0, "times": 0.01 * (1 + 9e-13)}
-    parts.hints["aux"] |= {"100007": {**units, "selector": op["selector"]}}
-    parts.hints["aux"] |= {"100008": {"kind": "width", "selector": op["selector"]}}
+    parts.hints["aux"]["100007"] = {**units, "selector": op["selector"]}
+    parts.hints["aux"]["100008"] = {"kind": "width", "selector": op["selector"]}
     return parts
 
 
 def width_of_almost_nothing() -> SavedParts:
     """A width lists 1e-10 for 0; the network is wrong where a mean over its selector is the default."""
-    some = rasp.Select(T, T, lambda k, q: "b" in (k, q))
-    value = rasp.numerical(rasp.Map(lambda token: {"a": 1, "b": 3}[token], T).named("value"))
+    some = rasp.Select(rasp.tokens, rasp.tokens, lambda k, q: "b" in (k, q))
+    value = rasp.numerical(rasp.Map(lambda token: {"a": 1, "b": 3}[token], rasp.tokens).named("value"))
     mean = rasp.categorical(rasp.Aggregate(some, value, default=7).named("mean"))
     parts = compiled({"mean": mean, "width": rasp.categorical(rasp.SelectorWidth(some).named("width"))})
     parts = negated(parts, "mean", 7)
@@ -101,7 +105,7 @@ def width_of_almost_nothing() -> SavedParts:
 
 def unused_selector() -> SavedParts:
     """A hint owns what an MLP writes by the width of a selector that no s-op uses, and that is undefined for "b"."""
-    program = rasp.categorical(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], T).named("out"))
+    program = rasp.categorical(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], rasp.tokens).named("out"))
     parts = negated(compiled(program), "out", "y")
     token = named(parts)["tokens"]["id"]
     parts.model["program"]["selectors"].append({"id": 50, "label": "unused", "keys": token, "queries": token})
@@ -112,9 +116,9 @@ def unused_selector() -> SavedParts:
 
 def copies_of_two_values() -> SavedParts:
     """Copies of the token before and of the next one are said to make up an aggregate of both, which is their mean."""
-    before, after = (rasp.Select(I, I, lambda k, q, by=by: k == q + by) for by in (-1, 1))
-    first = rasp.categorical(rasp.Aggregate(before, T, default=9).named("first"))
-    second = rasp.categorical(rasp.Aggregate(after, T, default=9).named("second"))
+    before, after = (rasp.Select(rasp.indices, rasp.indices, _at(by)) for by in (-1, 1))
+    first = rasp.categorical(rasp.Aggregate(before, rasp.tokens, default=9).named("first"))
+    second = rasp.categorical(rasp.Aggregate(after, rasp.tokens, default=9).named("second"))
 
     def either(x: int, y: int) -> int:
         """1 without neighbours; the only neighbour, or the value of both; 0 where the mean is 1."""
@@ -132,10 +136,11 @@ def copies_of_two_values() -> SavedParts:
     for place, head in enumerate(parts.hints["layers"][0]["heads"]):
         for dim, owner in head.items():
             head[dim] = names[owner] = f"p0.{place}.{token['id']}"
-    parts.hints["parts"] = dict.fromkeys(names.values(), token["id"])
-    parts.hints["sums"] = {str(owner): [[name]] for owner, name in names.items()}
-    parts.hints["sums"][str(both["id"])] = [[names[one["id"]], names[two["id"]]]]
-    return replace(parts, tables={name: t for name, t in parts.tables.items() if name != f"sops.{both['id']}"})
+    sums = {str(owner): [[name]] for owner, name in names.items()}
+    sums[str(both["id"])] = [[names[one["id"]], names[two["id"]]]]
+    hints = {**parts.hints, "parts": dict.fromkeys(names.values(), token["id"]), "sums": sums}
+    tables = {name: table for name, table in parts.tables.items() if name != f"sops.{both['id']}"}
+    return replace(parts, tables=tables, hints=hints)
 
 
 HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {

@@ -2,8 +2,8 @@
 
 Every value has a word: first the tokens of the model, with the same ids as in the model, then BOS and PAD, then the
 output values that are not tokens. The word of a string is the string; other values are written as Python prints them.
-White space becomes ␣. If two values would have the same word, the later one gets its type as a suffix: `1:int`. So do BOS
-and PAD if their words are part of a token's word: a tokenizer finds them there.
+White space becomes ␣. If two values would have the same word, the later one gets its type as a suffix: `1:int`. So do
+BOS and PAD if their words are part of a token's word: a tokenizer finds them there.
 """
 
 from __future__ import annotations
