@@ -11,6 +11,7 @@ selected.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.boxes import INF, Read, add_reads
 from tracr_check.definitions import MOST_SUMS, sums_of, units_of
 from tracr_check.facts import Facts
+from tracr_check.joint import FINE
 from tracr_check.patterns import patterns
 from tracr_check.piecewise import bits_of
 from tracr_check.program import Program
@@ -32,6 +34,7 @@ from tracr_check.verdict import need, reject
 __all__ = ["Parts"]
 
 MOST_PARTS = 8
+ROUGH = 1e-4  # of the largest number of a whole: a column that reads it only so far
 
 
 @dataclass(eq=False)
@@ -183,7 +186,8 @@ class Parts:
         alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
         add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
         If all r_t are 0 and the numbers are whole, what is read is alpha (z - k) exactly. The products stay the same,
-        so they keep their grids.
+        so they keep their grids. Columns that are only nearly proportional are left as they are, if what they read of
+        each term is known and the terms have few joint values.
         """
         found = dict(reads)
         for whole, terms, constant in self.identities:
@@ -197,16 +201,19 @@ class Parts:
         whole: Var,
         terms: list[tuple[Var, float]],
         constant: float,
+        without: frozenset[int] = frozenset(),
     ) -> dict[Var, Read]:
-        """The reads with the columns in these proportions in terms of the whole."""
+        """The reads with the columns in these proportions, `without` some, in terms of the whole."""
         z, alpha = self.numbers(whole), self.proportions(reads, terms)
         columns = np.flatnonzero(np.isfinite(alpha))
+        columns = columns[~np.isin(columns, list(without))]
         if not len(columns) or not np.isfinite(z).all():
             return reads
         alpha = alpha[columns]
         lo, hi, up, down, count = (np.zeros((1, len(columns))) for _ in range(5))
         grid, exact = np.full((1, len(columns)), INF), np.full(len(columns), True)
         found = dict(reads)
+        known = np.full(len(columns), math.prod(self.program.sizes[term] for term, _ in terms) <= FINE)
         for term, factor in terms:
             read, x, radius = reads[term].at(slice(None), columns), self.numbers(term), self.program.radius(term)
             line, precise = _line(alpha, factor * x, bits_of(x) + bits_of(np.array(factor)))
@@ -215,13 +222,16 @@ class Parts:
             slack = np.where(same, 0.0, own + np.abs(alpha * factor) * radius[:, None])
             lo = lo + (read.lo - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi - line + slack).max(0, keepdims=True)
-            exact = exact & same
+            exact, known = exact & same, known & (read.hi - read.lo <= own).all(0)
             up, down, count = (
                 total + part.max(0, keepdims=True)
                 for total, part in zip((up, down, count), (read.up, read.down, read.count), strict=True)
             )
             grid = np.minimum(grid, read.grid.min(0, keepdims=True))
             found[term] = _blank(reads[term], columns)
+        rough = known & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
+        if rough.any():  # the terms one by one tell more
+            return self.improved(reads, whole, terms, constant, without | set(columns[rough].tolist()))
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
         near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
