@@ -83,9 +83,12 @@ class Facts:
         Two positions of one input have one length, so "L" may be added. By enumeration of the joint values. Not for a
         variable of an interval: positions with one cell need not agree.
         """
-        names: set[Var] = {*given, "L"}
         if self.program.radius(variable).any():
             return False
+        return any(self._function(names, variable) for names in ({*given}, {*given, "L"}))
+
+    def _function(self, names: set[Var], variable: Var) -> bool:
+        """Whether joint values that agree in some variables agree in another one; not if they are too many."""
         env = self.joint({*names, variable})
         if env is None:
             return False
