@@ -122,9 +122,9 @@ class Facts:
             return None
         names = self.compared(sop.op["selector"])
         env = self.joint(names, CLASSES)
-        if env is None:
+        if env is None or not env.rows:
             return None
-        classes = env.different(names) if env.rows else Env(0, {})
+        classes = env.different(names)
         chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
         if not defined.all() or not _total_order(chosen):
             return None

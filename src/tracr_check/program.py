@@ -206,7 +206,7 @@ def _ways(program: Program, sop: SOp) -> list[Way]:
 def _weighted(program: Program, sop: SOp) -> Callable[..., Codes]:
     """A weighted sum, snapped to its values; then, for a `sum_lookup`, its table."""
     factors = [(program.sops[term].numbers, float(factor)) for term, factor in sop.op["terms"]]
-    constant = float(sop.op.get("constant", 0.0))
+    constant = float(sop.op.get("constant", 0.0))  # of a `linear`
     points = sop if sop.kind == "linear" else SOp(-1, sop.label, {"kind": "points"}, tuple(sop.op["points"]))
 
     def function(rows: int, *codes: Codes) -> Codes:
@@ -214,6 +214,6 @@ def _weighted(program: Program, sop: SOp) -> Callable[..., Codes]:
         for (numbers, factor), places in zip(factors, codes, strict=True):
             total = total + factor * numbers[places]
         found = snap(points, total)
-        return found if sop.table is None else np.where(found < 0, found, sop.table[found])
+        return found if sop.table is None else np.where(found < 0, found, sop.table[np.maximum(found, 0)])
 
     return function
