@@ -21,6 +21,8 @@ from tracr_check.verdict import need
 __all__ = ["read_program", "read_value"]
 
 LONGEST = 4096
+MOST = 4096  # s-ops, selectors
+VALUES = 1_000_000  # of an s-op
 FIELDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("tokens", "indices", "length", "constant", "positions"), ()),
     "lookup": ("inner",),
@@ -41,7 +43,8 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     need(1 <= low <= high <= longest <= LONGEST, f"lengths {low} to {high} of {longest}")
     need(not causal or not any(s["op"]["kind"] == "length" for s in given["sops"]), "a causal model reads the length")
     need(all(type(one) is int for one in _named(given)), "the number of an s-op or selector is no whole number")
-    vocabulary = tuple(read_value(token) for token in options["vocab"])
+    need(max(len(given["sops"]), len(given["selectors"])) <= MOST, "too many s-ops or selectors")
+    vocabulary = tuple(map(read_value, options["vocab"]))
     left = {name: array for name, array in tables.items() if name.startswith(("sops.", "selectors."))}
     sops: dict[int, SOp] = {}
     selectors: dict[int, Selector] = {}
@@ -151,7 +154,7 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
 def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
     """The values of a domain; of an interval the cells and their radii, and `None` if it may be that."""
     if given["kind"] == "finite":
-        need(type(given["values"]) is list, "malformed domain")
+        need(type(given["values"]) is list and len(given["values"]) <= VALUES, "malformed domain")
         return tuple(map(read_value, given["values"])), None
     need(given["kind"] == "interval", "malformed domain")
     middles, radii = cells(given["low"], given["high"])

@@ -201,11 +201,15 @@ class Input:
     tokens: tuple[int, ...]
     found: dict[int, list[Any]]
 
+    def selected(self, selector: int) -> list[list[bool]]:
+        """[query, key] of what a selector selects."""
+        every = range(len(self.tokens))
+        return [[self.meaning.selects(selector, query, key, self.found) for key in every] for query in every]
+
     def chosen(self, selector: int) -> NDArray[np.bool_]:
-        """[query, key] of what a selector selects, hidden keys left out."""
-        n = len(self.tokens)
-        rows = [self.meaning._chosen(selector, place, self.tokens, self.found) for place in range(n)]
-        return np.array([[key in row for key in range(n)] for row in rows])
+        """The same without the keys that a causal mask hides."""
+        found = np.array(self.selected(selector))
+        return np.tril(found) if self.meaning.causal else found
 
 
 def inputs(made: Tables, program: Program) -> Iterator[Input]:

@@ -110,8 +110,8 @@ class Meaning:
         if any(x is None for x, _ in terms):
             raise Undefined
         total = sum((factor * x for x, factor in terms if x is not None), Fraction(0))
-        points = [Fraction(decode_value(point)) for point in op["points"]["values"]]
-        near = [(abs(point - total), code) for code, point in enumerate(points) if _near(total, point)]
+        points = [number_of(decode_value(point)) for point in op["points"]["values"]]
+        near = [(abs(x - total), code) for code, x in enumerate(points) if x is not None and _near(total, x)]
         if not near:
             raise Undefined
         return self._cell(number, [min(near)[1]])
@@ -162,14 +162,15 @@ class Meaning:
     def _chosen(self, selector: int, i: int, tokens: Sequence[int], found: dict[int, Column]) -> list[int]:
         """The keys that position i selects; every pair of positions is looked at, for cells that have no meaning."""
         last = i if self.causal else len(tokens) - 1
-        return [j for j in range(len(tokens)) if self._selects(selector, i, j, found) and j <= last]
+        return [j for j in range(len(tokens)) if self.selects(selector, i, j, found) and j <= last]
 
-    def _selects(self, selector: int, i: int, j: int, found: dict[int, Column]) -> bool:
+    def selects(self, selector: int, i: int, j: int, found: dict[int, Column]) -> bool:
+        """Whether position i selects position j, be it hidden or not."""
         node = self.selectors[selector]
         if "keys" in node:
             cell = self.tables[f"selectors.{selector}"][found[node["queries"]][i]][found[node["keys"]][j]]
             if cell < 0:
                 raise Undefined
             return bool(cell)
-        parts = [self._selects(part, i, j, found) for part in node["parts"]]
+        parts = [self.selects(part, i, j, found) for part in node["parts"]]
         return {"and": all(parts), "or": any(parts), "not": not parts[0]}[node["kind"]]
