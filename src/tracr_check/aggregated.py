@@ -13,25 +13,25 @@ Truth = NDArray[np.bool_]
 
 
 def moved_codes(source: SOp, target: SOp) -> Codes:
-    """The code in the target of each value of the source, alone."""
-    none_of = [target.index.get(repr(value), ERROR) for value in source.values]
-    snapped = snap(target, np.where(np.isfinite(source.numbers), source.numbers, 0.0))
-    return np.where(np.isfinite(source.numbers), snapped, none_of).astype(np.int64)
+    """The code in the target of each value of the source, alone: of the number that is near, or of the equal value."""
+    equal = np.array([target.index.get(value, ERROR) for value in source.values], np.int64)
+    numeric = np.isfinite(source.numbers)
+    near = snap(target, np.where(numeric, source.numbers, 0.0))
+    return np.where(numeric & (near >= 0), near, equal)
 
 
 def aggregated(source: SOp, target: SOp, chosen: Truth, held: Codes) -> Codes:
     """The mean of the selected values, by the program's definition: [query] from [query, key] and [key].
 
-    Nothing selected: the default. One value that is not a number: itself; several, or several keys where the program
-    assumes one: undefined. Numbers: the value of the target within 1e-9 of their mean, else unreached.
+    Nothing selected: the default. One value: itself. Several that are not all numbers, or several keys where the
+    program assumes one: undefined. Several numbers: the value of the target within 1e-9 of their mean, else unreached.
     """
     count = chosen.sum(1)
     numeric = np.isfinite(source.numbers)
     sums = chosen.astype(np.float64) @ np.where(numeric, source.numbers, 0.0)[held]
     others = chosen @ (~numeric[held]).astype(np.int64)
-    found = snap(target, sums / np.maximum(count, 1))
     alone = chosen @ moved_codes(source, target)[held]
-    found = np.where((count == 1) & (others == 1), alone, found)
+    found = np.where(count == 1, alone, snap(target, sums / np.maximum(count, 1)))
     found = np.where(((others > 0) | bool(target.op["assumed"])) & (count > 1), ERROR, found)
     return np.where(count == 0, default_code(target), found)
 
@@ -39,6 +39,4 @@ def aggregated(source: SOp, target: SOp, chosen: Truth, held: Codes) -> Codes:
 def default_code(target: SOp) -> int:
     """The code of the default of an aggregate; negative if it is undefined where nothing is selected."""
     default = target.op["default"]
-    if isinstance(default, int | float):
-        return int(snap(target, np.array([float(default)]))[0])
-    return int(target.index.get(repr(default), ERROR))
+    return int(moved_codes(SOp(-1, "default", {"kind": "constant"}, (default,)), target)[0])

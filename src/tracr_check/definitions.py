@@ -22,6 +22,7 @@ __all__ = ["MOST_SUMS", "define", "sums_of", "units_of"]
 
 FIRST = 100_000
 MOST_SUMS = 20_000
+MOST_VALUES = 4_000_000  # of all definitions
 
 
 def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
@@ -30,6 +31,7 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
     Only selectors of the program's own s-ops: where a cell of another one is undefined, the program may be defined.
     """
     used = {sop.op["selector"] for sop in program.sops.values() if sop.kind in ("width", "aggregation")}
+    total = 0
     for text, given in aux.items():
         number, kind = int(text), given["kind"]
         need(number >= FIRST and number not in program.sops, "a definition hides an s-op")
@@ -38,7 +40,6 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
             case "pair":
                 first, second = given["of"]
                 size = len(program.sops[first].values), len(program.sops[second].values)
-                need(math.prod(size) <= MOST_SUMS * 50, "a pair has too many values")
                 values: Sequence[Any] = range(math.prod(size))
                 ways = [Way((first, second), _pairing(size[1]))]
             case "width":
@@ -56,6 +57,8 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
             case _:
                 reject(f"no definition {kind!r:.40}")
         label = f"{kind} of {given.get('of', given.get('selector'))}"
+        total += len(values)
+        need(total <= MOST_VALUES, "definitions have too many values")
         program.sops[number] = SOp(number, label, dict(given), tuple(values))
         program.sizes[number], program.ways[number] = len(values), ways
         if kind == "width":
@@ -75,6 +78,7 @@ def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
     """
     need(sop.listed, f"{sop.label} is an interval")
     numbers = sop.numbers[np.isfinite(sop.numbers)].tolist()
+    need(len(numbers) < MOST_SUMS, "sums have too many values")
     fractions = [Fraction(number).limit_denominator(1000) for number in numbers]
     need(
         numbers

@@ -12,12 +12,13 @@ from tracr_check.aggregated import aggregated, moved_codes
 from tracr_check.joint import LIMIT, joint_values
 from tracr_check.program import Program
 from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Var, Way, snap
-from tracr_check.verdict import Rejected
+from tracr_check.verdict import Rejected, need
 
 __all__ = ["Facts"]
 
 SMALL = 200_000  # joint values in a lemma
 CLASSES = 3_000
+CELLS = 20_000_000  # pairs of queries and keys
 Truth = NDArray[np.bool_]
 
 
@@ -125,9 +126,9 @@ class Facts:
             return None
         names = self.compared(sop.op["selector"])
         env = self.joint(names, CLASSES)
-        if env is None:
+        if env is None or not env.rows:
             return None
-        classes = env.different(names) if env.rows else Env(0, {})
+        classes = env.different(names)
         chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
         if not defined.all() or not _total_order(chosen):
             return None
@@ -198,6 +199,9 @@ class Facts:
         env = self.joint(names)
         if env is None:
             return False
+        if env.rows * len(literal.table) > CELLS:
+            return False
+        self.program.spend(env.rows * len(literal.table))
         groups = _grouped(env, ["L"])
         cells = literal.table[:, env.codes[literal.keys]] == 1
         held = env.codes[value]
@@ -267,6 +271,8 @@ class _Evaluated:
         inside = facts.shape.codes["L"] == length
         keys = Env(int(inside.sum()), {name: codes[inside] for name, codes in facts.shapes.items()})
         queries = Env(given.shape[1], dict(zip(self.queries, given, strict=False)))
+        need(queries.rows * keys.rows <= CELLS, "too many queries and keys of one length")
+        program.spend(queries.rows * keys.rows)
         queries.codes.setdefault("L", np.full(given.shape[1], length))
         chosen, defined = program.selected(op["selector"], queries, keys)
         if program.causal:

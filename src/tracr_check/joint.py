@@ -24,6 +24,7 @@ __all__ = ["FINE", "LIMIT", "joint_values", "sort_key"]
 
 LIMIT = 4_000_000
 FINE = 40_000
+OVERHEAD = 300  # cells that could be computed in the time that listing takes for each variable of the program
 Dead = Mapping[Var, NDArray[np.bool_]]
 
 
@@ -39,6 +40,7 @@ def joint_values(
 
     `dead` marks values that are known not to occur.
     """
+    program.spend(OVERHEAD * (len(program.ways) + 1))
     wanted = sorted(set(names), key=sort_key)
     fine = sorted(frozenset().union(*(program.leaves(one) for one in wanted)) if wanted else (), key=sort_key)
     coarse: list[Var] = []
@@ -48,6 +50,7 @@ def joint_values(
     chosen = fine if _count(program, fine) <= max(few, _count(program, coarse)) else coarse
     size = _count(program, chosen)
     need(size <= limit, f"{size:,} joint values of {', '.join(map(program.name, chosen))}")
+    program.spend(size * len(chosen))
     env = _enumerated(program, chosen)
     env = _defined(program, env, wanted)
     kept = np.ones(env.rows, dtype=bool)

@@ -33,7 +33,7 @@ from tracr_check.verdict import need, reject
 
 __all__ = ["Parts"]
 
-MOST_PARTS = 8
+MOST_PARTS, MOST_WHOLES = 8, 1000
 ROUGH = 1e-4  # of the largest number of a whole: a column that reads it only so far
 
 
@@ -45,6 +45,7 @@ class Parts:
     facts: Facts
     masks: dict[str, tuple[Mask, ...]] = field(default_factory=dict)
     sources: dict[str, int | None] = field(default_factory=dict)
+    listed: dict[Var, Array] = field(default_factory=dict)
     identities: list[tuple[Var, list[tuple[Var, float]], float]] = field(default_factory=list)
     done: set[tuple[int, tuple[str, ...]]] = field(default_factory=set)
     wholes: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
@@ -60,26 +61,21 @@ class Parts:
 
     def add(self, name: str, masks: tuple[Mask, ...], source: int | None) -> None:
         """A head defines a part: a count "c...", a sum "s..." or a copy "p..." of an s-op."""
-        need(self.sources.get(name, source) == source, f"{name} has two meanings")
-        self.masks.setdefault(name, masks)
-        self.sources[name] = source
-        sizes = {"c": self.program.lengths[1] + 1}
-        if source is not None:
+        need(self.sources.setdefault(name, source) == source, f"{name} has two meanings")
+        if name in self.masks:
+            return
+        longest = self.program.lengths[1]
+        listed = np.arange(longest + 1.0)
+        if name[0] != "c":
+            assert source is not None
             sop = self.program.sops[source]
-            sizes |= {"p": len(sop.values) + 1}
-            if name[0] == "s":
-                sizes["s"] = len(sums_of(sop, self.program.lengths[1]))
-        self.program.sizes[name] = sizes[name[0]]
+            nothing = np.full(len(sop.values) + 1, np.nan)  # no part of a copy counts as a number
+            listed = np.array(sums_of(sop, longest)) if name[0] == "s" else nothing
+        self.masks[name], self.listed[name], self.program.sizes[name] = masks, listed, len(listed)
 
     def numbers(self, name: Var) -> Array:
         """The number of each value of a variable; NaN for values that are not numbers."""
-        if isinstance(name, str) and name[0] == "s":
-            source = self.sources[name]
-            assert source is not None
-            return np.array(sums_of(self.program.sops[source], self.program.lengths[1]))
-        if isinstance(name, str) and name[0] == "p":
-            return np.full(self.program.sizes[name], np.nan)
-        return self.program.numbers(name)
+        return self.listed[name] if name in self.listed else self.program.numbers(name)
 
     def whole_of(self, name: str) -> SOp:
         """The s-op that a copy is part of."""
@@ -91,6 +87,7 @@ class Parts:
 
     def prove(self) -> None:
         """Prove the identities all of whose parts are defined; a whole may be made up in several ways."""
+        need(sum(map(len, self.wholes.values())) <= MOST_WHOLES, "too many variables are made up of parts")
         for text, ways in self.wholes.items():
             need(len(ways) <= MOST_PARTS, f"{len(ways)} ways to make up one variable")
             for names in ways:

@@ -24,7 +24,8 @@ __all__ = ["patterns"]
 
 Truth = NDArray[np.bool_]
 CLASSES = 2_000
-CELLS = 60_000_000
+CELLS = 20_000_000
+MOST = 1_000_000  # patterns
 
 
 def patterns(
@@ -55,7 +56,7 @@ def patterns(
     links += [(frozenset(), frozenset({value}))] * bits if value is not None else []
     found = [_occurring(program, group, evaluated) for group in fitting(program, links, lambda g: _classes(program, g))]
     sizes = [len(codes) for codes, _ in found]
-    need(math.prod(sizes) <= CELLS, "too many patterns in a sum of heads")
+    need(math.prod(sizes) <= MOST, "too many patterns in a sum of heads")
     rows = np.indices(sizes).reshape(len(sizes), -1)
     truths = {
         place: (codes[at] >> (2 * bit) & 1 == 1, codes[at] >> (2 * bit + 1) & 1 == 1)
@@ -81,6 +82,7 @@ def _occurring(program: Program, group: Group, evaluated: Callable[[int, Env, En
     """The combinations of truth values that occur in a group, as bits: selected and defined for each statement."""
     queries, keys = _classes(program, group)
     need(queries.rows * keys.rows <= CELLS and len(group.links) <= 31, "too many classes in a sum of heads")
+    program.spend(queries.rows * keys.rows * (len(group.links) + 1))
     codes = np.zeros((queries.rows, keys.rows), dtype=np.int64)
     for bit, place in enumerate(group.links):
         chosen, defined = evaluated(place, queries, keys)

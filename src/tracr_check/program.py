@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Var, Way, snap
-from tracr_check.verdict import reject
+from tracr_check.verdict import need, reject
 
 __all__ = ["Program", "Selected"]
 
+CELLS = 60_000_000  # codes of joint values that are kept at a time
+MOST = 1_000_000_000  # codes that are computed in all
 Selected = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
@@ -35,6 +37,8 @@ class Program:
         self.sops, self.selectors, self.outputs = dict(sops), dict(selectors), tuple(outputs)
         self.vocabulary, self.longest, self.lengths, self.causal = vocabulary, longest, lengths, causal
         self.assumed: set[str] = set()
+        self.spent = 0
+        self._sides: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self.sizes: dict[Var, int] = {"T": vocabulary, "I": lengths[1], "L": lengths[1] - lengths[0] + 1}
         self.ways: dict[Var, list[Way]] = {}
         self.gaps = [number for number, sop in self.sops.items() if sop.table is None or (sop.table < 0).any()]
@@ -101,8 +105,15 @@ class Program:
         way = next((w for w in self.ways.get(variable, ()) if all(self.derivable(v, have) for v in w.of)), None)
         if way is None:
             reject(f"{self.name(variable)} is not known from {', '.join(map(self.name, env.codes)) or 'nothing'}")
+        self.spend(env.rows)
+        need(env.rows * (len(env.codes) + 1) <= CELLS, "too many joint values of too many variables")
         found = env.codes[variable] = self.computed(variable, way, env)
         return found
+
+    def spend(self, cells: int) -> None:
+        """Count cells that are computed: a program that takes forever is rejected."""
+        self.spent += cells
+        need(self.spent <= MOST, "too many joint values in all")
 
     def computed(self, variable: Var, way: Way, env: Env) -> Codes:
         """The codes of a variable by one way."""
@@ -113,8 +124,12 @@ class Program:
         found = np.asarray(way.function(env.rows, *(np.where(fine, codes, 0) for codes in given)), np.int64)
         found = np.where(fine, found, ERROR)
         if (found == UNREACHED).any():
-            self.assumed.add(f"no input reaches the cells of {self.name(variable)} that its table marks as unreached")
+            self.assume_unreached(self.name(variable))
         return found
+
+    def assume_unreached(self, name: str) -> None:
+        """The theorem leaves out the inputs that reach these cells; the verdict says so."""
+        self.assumed.add(f"no input reaches the cells of {name} that its table marks as unreached")
 
     # Selectors
 
@@ -138,15 +153,14 @@ class Program:
                 found.append(one)
         return found
 
-    def sides(self, selector: int) -> tuple[set[int], set[int]]:
+    def sides(self, selector: int) -> tuple[frozenset[int], frozenset[int]]:
         """The s-ops that matter for queries, and for keys: a table with equal rows does not depend on the query."""
-        queries, keys = set(), set()
-        for one in self.literals(selector):
-            if not (one.table == one.table[:1]).all():
-                queries.add(one.queries)
-            if not (one.table == one.table[:, :1]).all():
-                keys.add(one.keys)
-        return queries, keys
+        if selector not in self._sides:
+            tables = self.literals(selector)
+            queries = frozenset(one.queries for one in tables if not (one.table == one.table[:1]).all())
+            keys = frozenset(one.keys for one in tables if not (one.table == one.table[:, :1]).all())
+            self._sides[selector] = queries, keys
+        return self._sides[selector]
 
     def selected(
         self, selector: int, queries: Env, keys: Env, pairs: bool = False, known: dict[int, Selected] | None = None
@@ -168,6 +182,8 @@ class Program:
             rows = self.codes(one.queries, queries) if one.queries in by_query else np.zeros(queries.rows, np.int64)
             columns = self.codes(one.keys, keys) if one.keys in by_key else np.zeros(keys.rows, np.int64)
             cells = one.table[rows, columns] if pairs else one.table[np.ix_(rows, columns)]
+            if (cells == UNREACHED).any():
+                self.assume_unreached(one.label)
             known = (rows >= 0) & (columns >= 0) if pairs else (rows >= 0)[:, None] & (columns >= 0)[None]
             return cells == 1, (cells >= 0) & known
         found = [self.selected(part, queries, keys, pairs, found_before) for part in one.parts]
@@ -206,7 +222,7 @@ def _ways(program: Program, sop: SOp) -> list[Way]:
 def _weighted(program: Program, sop: SOp) -> Callable[..., Codes]:
     """A weighted sum, snapped to its values; then, for a `sum_lookup`, its table."""
     factors = [(program.sops[term].numbers, float(factor)) for term, factor in sop.op["terms"]]
-    constant = float(sop.op.get("constant", 0.0))
+    constant = float(sop.op.get("constant", 0.0))  # of a `linear`
     points = sop if sop.kind == "linear" else SOp(-1, sop.label, {"kind": "points"}, tuple(sop.op["points"]))
 
     def function(rows: int, *codes: Codes) -> Codes:
@@ -214,6 +230,6 @@ def _weighted(program: Program, sop: SOp) -> Callable[..., Codes]:
         for (numbers, factor), places in zip(factors, codes, strict=True):
             total = total + factor * numbers[places]
         found = snap(points, total)
-        return found if sop.table is None else np.where(found < 0, found, sop.table[found])
+        return found if sop.table is None else np.where(found < 0, found, sop.table[np.maximum(found, 0)])
 
     return function

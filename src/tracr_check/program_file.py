@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import base64
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,12 +15,24 @@ from numpy.typing import NDArray
 from tracr_check.boxes import grid_of
 from tracr_check.cells import cells
 from tracr_check.program import Program
-from tracr_check.variables import Array, Selector, SOp
+from tracr_check.variables import Array, Selector, SOp, is_number
 from tracr_check.verdict import need
 
 __all__ = ["read_program", "read_value"]
 
 LONGEST = 4096
+MOST = 4096  # s-ops, selectors
+VALUES = 1_000_000  # of an s-op
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("tokens", "indices", "length", "constant", "positions"), ()),
+    "lookup": ("inner",),
+    "pair_lookup": ("fst", "snd"),
+    "sum_lookup": ("terms", "points"),
+    "linear": ("terms", "constant"),
+    "aggregation": ("selector", "value", "default", "assumed"),
+    "width": ("selector",),
+}
+"""The operations, and what belongs to each; what is written only for reading (`function`, `copies`) is left out."""
 
 
 def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
@@ -28,7 +43,8 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     need(1 <= low <= high <= longest <= LONGEST, f"lengths {low} to {high} of {longest}")
     need(not causal or not any(s["op"]["kind"] == "length" for s in given["sops"]), "a causal model reads the length")
     need(all(type(one) is int for one in _named(given)), "the number of an s-op or selector is no whole number")
-    vocabulary = tuple(read_value(token) for token in options["vocab"])
+    need(max(len(given["sops"]), len(given["selectors"])) <= MOST, "too many s-ops or selectors")
+    vocabulary = tuple(map(read_value, options["vocab"]))
     left = {name: array for name, array in tables.items() if name.startswith(("sops.", "selectors."))}
     sops: dict[int, SOp] = {}
     selectors: dict[int, Selector] = {}
@@ -62,30 +78,47 @@ def _named(given: Any) -> Iterator[Any]:
     yield from (number for _, number in given["outputs"])
 
 
-@dataclass(frozen=True)
-class Other:
-    """A value of a type that JSON lacks."""
-
-    kind: str
-    text: str
-
-
 def read_value(data: Any, depth: int = 0) -> Any:
-    """A value of the program; values of types that JSON lacks are told apart by their text."""
-    if isinstance(data, dict):
-        need(len(data) == 1 and depth < 100, "malformed value")
-        ((kind, content),) = data.items()
-        if kind == "tuple":
-            return tuple(read_value(one, depth + 1) for one in content)
-        if kind == "int":
-            return int(str(content)[:2000], 16)
-        return Other(str(kind), repr(content))
-    need(data is None or isinstance(data, str | int | float), "malformed value")
-    return data
+    """A value of the program; one of a type that JSON lacks is an object with one key, its type.
+
+    Values are compared as Python compares them: `True`, 1, 1.0 and the fraction 1/1 are one value.
+    """
+    need(depth < 100, "a value is nested too deep")
+    if not isinstance(data, dict):
+        need(data is None or isinstance(data, str | int | float), "malformed value")
+        return data
+    need(len(data) == 1, "malformed value")
+    ((kind, content),) = data.items()
+    need(type(content) is (list if kind in OF_PARTS else str), "malformed value")
+    if kind in OF_PARTS:
+        return OF_PARTS[kind](tuple(read_value(one, depth + 1) for one in content))
+    need(kind in OF_TEXT, f"no value is a {kind!r:.40}")
+    return OF_TEXT[kind](content)
+
+
+def _decimal(text: str) -> Decimal:
+    number = Decimal(text[:2000])
+    need(number.is_finite() and abs(number.adjusted()) < 2000, "a decimal number is too large or too small")
+    return number
+
+
+OF_PARTS: Mapping[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "frozenset": frozenset,
+    "fraction": lambda pair: Fraction(*pair),
+    "complex": lambda pair: complex(*pair),
+}
+OF_TEXT: Mapping[str, Callable[[str], Any]] = {
+    "int": lambda text: int(text[:2000], 16),
+    "decimal": _decimal,
+    "bytes": lambda text: base64.b64decode(text, validate=True),
+    "str": lambda text: base64.b64decode(text, validate=True).decode("utf-8", "surrogatepass"),
+}
 
 
 def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp], longest: int) -> SOp:
-    op = dict(entry["op"])
+    op = {name: content for name, content in entry["op"].items() if name not in ("function", "copies")}
+    need(set(op) == {"kind", *FIELDS.get(op["kind"], ("",))}, f"{op['kind']!r:.40} is no operation, or a malformed one")
     values, radius = _domain(entry["domain"])
     need(radius is None or op["kind"] in ("linear", "aggregation"), f"{entry['label']} cannot be an interval")
     need(all(sops[op[name]].listed for name in ("inner", "fst", "snd") if name in op), "a table of an interval")
@@ -98,13 +131,14 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
         case "pair_lookup":
             shape = (len(sops[op["fst"]].values), len(sops[op["snd"]].values))
         case "sum_lookup":
-            op["points"] = [read_value(value) for value in op["points"]["values"]]
+            op["points"], none = _domain(op["points"])
+            need(none is None and all(map(is_number, op["points"])), "a sum is looked up among numbers")
             shape = (len(op["points"]),)
         case "aggregation":
             op["default"] = read_value(op["default"])
             need(type(op["assumed"]) is bool, "malformed aggregation")
-        case kind:
-            need(kind in ("tokens", "indices", "length", "constant", "linear", "width"), f"no operation {kind!r:.40}")
+            numeric = all(is_number(value) or value is None for value in sops[op["value"]].values)
+            op["assumed"] = op["assumed"] and numeric  # as for all other values, several of them are undefined anyway
     table = None
     if shape is not None:
         codes = left.pop(f"sops.{entry['id']}")
@@ -120,7 +154,8 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
 def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
     """The values of a domain; of an interval the cells and their radii, and `None` if it may be that."""
     if given["kind"] == "finite":
-        return tuple(read_value(value) for value in given["values"]), None
+        need(type(given["values"]) is list and len(given["values"]) <= VALUES, "malformed domain")
+        return tuple(map(read_value, given["values"])), None
     need(given["kind"] == "interval", "malformed domain")
     middles, radii = cells(given["low"], given["high"])
     none = (None,) if given["maybe_none"] else ()
@@ -128,7 +163,7 @@ def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
 
 
 def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: tuple[int, int]) -> None:
-    """Inputs have the values that they are read as."""
+    """Inputs have the values that they are read as, a constant has one value, and no value is listed twice."""
     expected: Iterable[Any] | None = None
     match sop.kind:
         case "tokens":
@@ -139,31 +174,50 @@ def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: 
             expected = range(lengths[0], lengths[1] + 1)
     need(expected is None or sop.values == tuple(expected), f"{sop.label} has other values than the input")
     need(len(sop.values) >= 1, f"{sop.label} has no values")
+    need(len(sop.values) == 1 or sop.kind != "constant", f"{sop.label} has several values")
+    need(len(sop.index) == len(sop.values) or not sop.listed, f"{sop.label} has a value twice")
 
 
 def _check_sums(sop: SOp, sops: Mapping[int, SOp], longest: int) -> None:
     """Sums and means are computed here in float64, closely enough to find the listed value that the program has.
 
-    Sums of k terms whose sizes add up to s are exact if all terms are multiples of g and s <= 2^52 g, and else off by
-    at most (k + 2) 2^-53 s. Different listed values are so far apart that this does not change which is nearest.
+    Let the sizes of k terms add up to s. The sum is exact if all numbers are float64 numbers, all terms are multiples
+    of g and s <= 2^52 g; else it is off by at most (k + 4) 2^-53 s, the conversion of numbers included. Different
+    listed values are so far apart that this does not change which is nearest. No partial sum overflows.
     """
+    op, listed = sop.op, sop.values if sop.listed else ()
     match sop.kind:
         case "linear" | "sum_lookup":
-            terms = [(np.abs(sops[term].numbers), abs(float(factor))) for term, factor in sop.op["terms"]]
-            terms.append((np.ones(1), abs(float(sop.op.get("constant", 0.0)))))
-            few = len(terms)
+            terms = [(sops[term], factor) for term, factor in op["terms"]]
+            none = all(is_number(value) or value is None for term, _ in terms for value in term.values)
+            need(none, f"{sop.label} adds up values that are not numbers")
+            terms.append((SOp(-1, "one", {"kind": "constant"}, (1,)), op.get("constant", 0)))
+            few, most = len(terms), 1
+            listed = op["points"] if sop.kind == "sum_lookup" else listed
         case "aggregation":
-            terms, few = [(np.abs(sops[sop.op["value"]].numbers), 1.0)], longest
+            terms, few, most = [(sops[op["value"]], 1)], longest, longest
+        case "width":
+            terms, few, most = [], longest, longest
         case _:
             return
-    size = sum(float(np.nanmax(numbers, initial=0.0)) * factor for numbers, factor in terms)
-    grid = min(float((grid_of(numbers[np.isfinite(numbers)])).min(initial=np.inf) * grid_of(f)) for numbers, f in terms)
-    exact = size * (longest if sop.kind == "aggregation" else 1) <= 2.0**52 * grid
-    need(exact or size * (few + 2) * 2.0**-53 <= 2e-11, f"sums in {sop.label} are too large to be told apart")
-    listed = sop.numbers if sop.kind != "sum_lookup" else np.array([float(point) for point in sop.op["points"]])
-    ordered = np.unique(listed[np.isfinite(listed)]) if sop.listed else np.zeros(0)
-    far = np.diff(ordered) > 2.2e-9 * np.maximum(1.0, np.abs(ordered[1:]))
-    need(far.all(), f"values of {sop.label} are too near to be told apart")
+    need(all(is_number(factor) for _, factor in terms), f"{sop.label} has a factor that is not a number")
+    numbers = [np.abs(term.numbers[np.isfinite(term.numbers)]) for term, _ in terms]
+    factors = [abs(float(factor)) for _, factor in terms]
+    size = sum(float(x.max(initial=0.0)) * factor for x, factor in zip(numbers, factors, strict=True))
+    grids = [float(grid_of(x).min(initial=np.inf)) * float(grid_of(f)) for x, f in zip(numbers, factors, strict=True)]
+    whole = all(float(x) == x for term, factor in terms for x in (factor, *term.values) if is_number(x))
+    exact = whole and size * most <= 2.0**52 * min(grids, default=np.inf)
+    fine = exact or size * (few + 4) * 2.0**-53 <= 2e-11
+    need(fine and size * most < 1e300, f"sums in {sop.label} are too large to be told apart")
+    need(_far_apart(listed), f"values of {sop.label} are too near to be told apart")
+
+
+def _far_apart(values: Iterable[Any]) -> bool:
+    """Whether different numbers among some values, fractions too, differ by more than 2.2e-9 (relative above 1)."""
+    numbers = [value for value in values if is_number(value)]
+    numbers += [Fraction(value) for value in values if isinstance(value, Fraction | Decimal)]
+    numbers += [Fraction(value.real) for value in values if isinstance(value, complex) and not value.imag]
+    return all(float(b - a) > 2.2e-9 * max(1.0, abs(float(b))) for a, b in pairwise(sorted(numbers)))
 
 
 def _read_selector(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,6 @@ class Way:
 class SOp:
     """An s-op or a definition: its operation, its values, and their numbers (NaN for values that are not numbers).
 
-    `index`: the first code of each value that is no number, by its text: (1,) and (True,) are equal, but not the same.
     `radius`: how far its number can be from that of its value (`cells.py`); 0 if the values are listed.
     """
 
@@ -71,13 +71,15 @@ class SOp:
     categorical: bool = True
     cell_radius: Array | None = None
     numbers: Array = field(init=False)
-    index: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         numbers = [float(value) if is_number(value) else math.nan for value in self.values]
         object.__setattr__(self, "numbers", np.array(numbers, dtype=np.float64))
-        others = [(repr(value), code) for code, value in enumerate(self.values) if not is_number(value)]
-        object.__setattr__(self, "index", dict(reversed(others)))
+
+    @cached_property
+    def index(self) -> Mapping[Any, int]:
+        """The code of each value. Values that are equal are one value: `True` and 1, (True,) and (1,)."""
+        return {value: code for code, value in enumerate(self.values)}
 
     @property
     def kind(self) -> str:
@@ -116,11 +118,11 @@ def is_number(value: Any) -> bool:
 def snap(sop: SOp, numbers: Array) -> Codes:
     """The codes of numbers (NaN: of `None`): the nearest value, if it is near and within its radius; else unreached."""
     known = np.flatnonzero(np.isfinite(sop.numbers))
-    none = sop.index.get(repr(None), ERROR)
+    none = sop.index.get(None, ERROR)
     if not len(known):
         return np.where(np.isnan(numbers), none, UNREACHED)
     ordered, first = np.unique(sop.numbers[known], return_index=True)
     order = known[first]
-    nearest = order[np.searchsorted((ordered[1:] + ordered[:-1]) / 2, np.nan_to_num(numbers))]
+    nearest = order[np.searchsorted(ordered[1:] / 2 + ordered[:-1] / 2, np.nan_to_num(numbers))]
     off = np.abs(sop.numbers[nearest] - numbers) > sop.radius[nearest] + NEAR * np.maximum(1.0, np.abs(numbers))
     return np.where(np.isnan(numbers), none, np.where(off, UNREACHED, nearest))

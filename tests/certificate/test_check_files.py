@@ -242,10 +242,12 @@ def test_old_hints_are_refused_with_what_to_do(tmp_path: Path) -> None:
     )
 
 
-def test_values_that_look_alike_are_told_apart() -> None:
-    """Values of types that JSON lacks are no tuples, and (1,), (1.0,) and (True,) are three values: each is copied as
-    itself."""
-    given: list[Any] = [{"tuple": ["a set", "[1]"]}, {"set": [1]}, {"tuple": [1]}, {"tuple": [1.0]}, {"tuple": [True]}]
-    values = tuple(map(read_value, given))
-    source, target = (SOp(0, "x", {"kind": "tokens"}, order) for order in (values, values[::-1]))
-    assert moved_codes(source, target).tolist() == [4, 3, 2, 1, 0]
+def test_values_are_compared_as_python_compares_them() -> None:
+    """Values of types that JSON lacks are no tuples; (1,), (1.0,) and (True,) are one value, so are 1 and 2/2."""
+    given: list[Any] = [{"tuple": ["a set", "[1]"]}, {"frozenset": [1]}, {"tuple": [1]}, {"fraction": [1, 2]}]
+    alike: list[Any] = [{"fraction": [2, 4]}, {"tuple": [True]}, {"frozenset": [1.0]}, given[0]]
+    source, target = (SOp(0, "x", {"kind": "tokens"}, tuple(map(read_value, order))) for order in (given, alike))
+    assert moved_codes(source, target).tolist() == [3, 2, 1, 0]
+    for other in ({"set": [1]}, {"fraction": "1"}, {"decimal": "NaN"}, {"decimal": "1e99999"}, {"bytes": "?"}, [1]):
+        with pytest.raises((Rejected, ValueError)):
+            read_value(other)

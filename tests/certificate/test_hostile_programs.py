@@ -143,6 +143,75 @@ def copies_of_two_values() -> SavedParts:
     return replace(parts, tables=tables, hints=hints)
 
 
+def wrong_at_c() -> SavedParts:
+    """A network that gives "y" for "b" and, wrongly, for "c"."""
+    right, wrong = (
+        compiled(rasp.categorical(rasp.Map(dict(zip("abc", outs, strict=True)).get, rasp.tokens).named("out")), "abc")
+        for outs in ("xyx", "xyy")
+    )
+    return replace(right, weights=wrong.weights, hints=wrong.hints)
+
+
+def wrong_at_start(**more: Any) -> SavedParts:
+    """A network that is wrong for "a" at position 0 of two; and other outputs."""
+    shape = rasp.SequenceMap(lambda place, length: (place, length), rasp.indices, rasp.length)
+
+    def made(first: str) -> SavedParts:
+        cells = {("a", (0, 2)): first, ("a", (1, 3)): "y"}
+        own = rasp.SequenceMap(lambda token, at: cells.get((token, at), "x"), rasp.tokens, shape)
+        return compiled({"own": rasp.categorical(own.named("own")), **more})
+
+    right, wrong = made("x"), made("y")
+    return replace(right, weights=wrong.weights, hints=wrong.hints)
+
+
+def beside(parts: SavedParts, *added: tuple[Any, list[Any], list[int] | None]) -> SavedParts:
+    """With more s-ops, 100, 101, ..., that no output reads: an operation, its values, its table."""
+    tables = dict(parts.tables)
+    for number, (op, values, cells) in enumerate(added, 100):
+        domain = {"kind": "finite", "values": values, "twins": []}
+        one = {"id": number, "label": f"s{number}", "op": op, "domain": domain, "encoding": "categorical"}
+        parts.model["program"]["sops"].append(one)
+        if cells is not None:
+            tables[f"sops.{number}"] = np.array(cells, np.int32)
+    return replace(parts, tables=tables)
+
+
+def sum_at_c(first: Any, second: Any, factor: float, constant: float = 0) -> SavedParts:
+    """A difference of two numbers, which the checker takes for undefined at "c" if it does not compute it closely."""
+    parts = wrong_at_c()
+    token = {"kind": "lookup", "inner": named(parts)["tokens"]["id"]}
+    op = {"kind": "linear", "terms": [[100, factor], [101, -factor]], "constant": constant}
+    every = [0, round(first - second)] if factor == 1 else [0]
+    return beside(parts, (token, [0, first], [0, 0, 1]), (token, [0, second], [0, 0, 1]), (op, every, None))
+
+
+def rounded_numbers() -> SavedParts:
+    """2^53 + 1 is no float64: its difference from 2^53 is 1, the only value of "c", and not 0."""
+    parts = sum_at_c(2**53 + 1, 2**53, 1)
+    sops = named(parts)
+    sops["s101"]["domain"]["values"][0] = -(2**53)
+    sops["s102"]["domain"]["values"] = [1, 2**53]
+    return parts
+
+
+def equal_tuples() -> SavedParts:
+    """The default is (1,), listed as the equal value (True,); the network is wrong where it occurs."""
+    before = rasp.Select(rasp.indices, rasp.indices, _at(-1))
+    value = rasp.Map(lambda place: (2,) if place else (True,), rasp.indices)
+    return wrong_at_start(copied=rasp.categorical(rasp.Aggregate(before, value, default=(1,)).named("copied")))
+
+
+def assumed_of_several_kinds() -> SavedParts:
+    """Numbers and a text are said to be selected alone; that is about numbers and `None` only, and two are selected."""
+    parts = wrong_at_start()
+    place = named(parts)["indices"]["id"]
+    parts.model["program"]["selectors"].append({"id": 50, "label": "first", "keys": place, "queries": place})
+    mean = {"kind": "aggregation", "selector": 50, "value": 100, "default": "t", "assumed": True}
+    parts = beside(parts, ({"kind": "positions"}, [1, "t"], [0, 0, 1]), (mean, [1, "t"], None))
+    return replace(parts, tables={**parts.tables, "selectors.50": np.array([[1, 1, 0]] * 3, np.int8)})
+
+
 HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "a selector named by a text": (lambda: other_selector("own2"), "no whole number"),
     "a selector without a name": (lambda: other_selector(None), "no whole number"),
@@ -150,6 +219,10 @@ HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "rough units": (rough_units, "no such units"),
     "a width of almost nothing": (width_of_almost_nothing, "7 is not surely the largest logit"),
     "an unused selector": (unused_selector, "no s-op has this selector"),
+    "a sum that overflows": (lambda: sum_at_c(2.0**1000, 2.0**1000, 2.0**1000), "too large to be told apart"),
+    "numbers that are rounded": (rounded_numbers, "too large to be told apart"),
+    "equal tuples": (equal_tuples, "'x' is not surely the largest logit"),
+    "assumed of several kinds": (assumed_of_several_kinds, "'x' is not surely the largest logit"),
     "copies of two values": (copies_of_two_values, "both selects several values"),
 }
 

@@ -2,12 +2,12 @@
 
 It is written for reading and for trials of the checker, and shares no code with the interpreters. An input has no
 meaning if a cell marked as error or as unreached is met, if a sum, mean or width is not one of the listed values or
-outside its interval, or if several values are selected that are not all numbers.
+outside its interval, or if several values are selected that are not all numbers (or, where the program assumes that
+there is one only, several numbers or `None`s).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -15,7 +15,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["Meaning", "number_of", "read_value"]
+from tracr.saving.values_json import decode_value
+
+__all__ = ["Meaning", "number_of"]
 
 NEAR = Fraction(1, 10**9)
 Column = list[Any]  # a code for each position; for an interval a number or None
@@ -23,14 +25,6 @@ Column = list[Any]  # a code for each position; for an interval a number or None
 
 class Undefined(Exception):
     """The program has no value on this input."""
-
-
-def read_value(data: Any) -> Any:
-    """A value of `model.json`; one that is neither a number, a string nor None is its JSON text, a fraction too."""
-    if isinstance(data, dict):
-        ((kind, inner),) = data.items()
-        return int(inner, 16) if kind == "int" else (kind, json.dumps(inner))
-    return data
 
 
 def number_of(value: Any) -> Fraction | None:
@@ -57,7 +51,7 @@ class Meaning:
         self.nearest: dict[tuple[int, Fraction], int | None] = {}  # of numbers seen before
         for number, sop in self.sops.items():
             listed = sop["domain"].get("values") if sop["domain"]["kind"] == "finite" else None
-            self.values[number] = None if listed is None else [read_value(value) for value in listed]
+            self.values[number] = None if listed is None else [decode_value(value) for value in listed]
 
     def codes(self, tokens: Sequence[int]) -> dict[int, Column] | None:
         """The codes of every s-op at every position, or None if the input has no meaning."""
@@ -116,8 +110,8 @@ class Meaning:
         if any(x is None for x, _ in terms):
             raise Undefined
         total = sum((factor * x for x, factor in terms if x is not None), Fraction(0))
-        points = [Fraction(read_value(point)) for point in op["points"]["values"]]
-        near = [(abs(point - total), code) for code, point in enumerate(points) if _near(total, point)]
+        points = [number_of(decode_value(point)) for point in op["points"]["values"]]
+        near = [(abs(x - total), code) for code, x in enumerate(points) if x is not None and _near(total, x)]
         if not near:
             raise Undefined
         return self._cell(number, [min(near)[1]])
@@ -153,25 +147,30 @@ class Meaning:
     def _aggregated(self, number: int, op: Mapping[str, Any], codes: Sequence[Any]) -> Any:
         values = [self._value(op["value"], code) for code in codes]
         if not values:
-            return self._listed(number, read_value(op["default"]))
+            return self._listed(number, decode_value(op["default"]))
         if len(values) == 1:
             return self._listed(number, values[0])
         numbers = [number_of(value) for value in values]
-        if op["assumed"] or any(x is None for x in numbers):
+        if any(x is None for x in numbers) or (op["assumed"] and self._numeric(op["value"])):
             raise Undefined
         return self._snapped(number, sum((x for x in numbers if x is not None), Fraction(0)) / len(numbers))
+
+    def _numeric(self, number: int) -> bool:
+        """Whether all values but `None` are numbers."""
+        return all(value is None or number_of(value) is not None for value in self.values[number] or ())
 
     def _chosen(self, selector: int, i: int, tokens: Sequence[int], found: dict[int, Column]) -> list[int]:
         """The keys that position i selects; every pair of positions is looked at, for cells that have no meaning."""
         last = i if self.causal else len(tokens) - 1
-        return [j for j in range(len(tokens)) if self._selects(selector, i, j, found) and j <= last]
+        return [j for j in range(len(tokens)) if self.selects(selector, i, j, found) and j <= last]
 
-    def _selects(self, selector: int, i: int, j: int, found: dict[int, Column]) -> bool:
+    def selects(self, selector: int, i: int, j: int, found: dict[int, Column]) -> bool:
+        """Whether position i selects position j, be it hidden or not."""
         node = self.selectors[selector]
         if "keys" in node:
             cell = self.tables[f"selectors.{selector}"][found[node["queries"]][i]][found[node["keys"]][j]]
             if cell < 0:
                 raise Undefined
             return bool(cell)
-        parts = [self._selects(part, i, j, found) for part in node["parts"]]
+        parts = [self.selects(part, i, j, found) for part in node["parts"]]
         return {"and": all(parts), "or": any(parts), "not": not parts[0]}[node["kind"]]
