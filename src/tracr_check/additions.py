@@ -105,4 +105,4 @@ def _sum_error(terms: Sequence[Range], count: int, stores: int, a: Arithmetic) -
             return 0.0
     roundings = count + len(terms) + 3
     stored = math.expm1(stores * a.stored_unit) * size + (stores + 1) * a.stored_tiny if a.narrow else 0.0
-    return float(a.gamma(roundings) * size + stored + roundings * (2.0**-50 * size + 2 * a.tiny))
+    return float(a.gamma(roundings) * size + stored + roundings * (2.0**-50 * size + 4 * a.tiny))

@@ -89,8 +89,9 @@ class Arithmetic:
         return np.ldexp(below, low_at - self.stored_bits), np.ldexp(above, high_at - self.stored_bits)
 
     def gamma(self, operations: Any) -> Any:
-        """The relative error of a sum after so many operations: k u / (1 - k u)."""
-        return operations * self.unit / (1 - operations * self.unit)
+        """The relative error of a sum after so many operations: k u / (1 - k u); none is known from k u = 1/2 on."""
+        off = np.minimum(np.asarray(operations, np.float64) * self.unit, 0.5)
+        return np.where(off < 0.5, off / (1 - off), np.inf)[()]
 
     def leak(self, keys: int) -> float:
         """The most weight that `keys` keys have together if their scores are `apart` below the largest."""

@@ -39,6 +39,7 @@ __all__ = [
 
 INF = np.inf
 CELLS = 60_000_000  # of the largest array of products
+MOST = 2**25  # numbers of a table, or of what columns read of it
 
 
 def grid_of(numbers: Any) -> Array:
@@ -167,6 +168,7 @@ class State:
     def plus(self, name: Var, boxes: Boxes) -> State:
         """The state with more boxes of a variable, in dimensions in which it has none yet."""
         old = self.tables.get(name)
+        need(boxes.lo.size + (0 if old is None else old.lo.size) <= MOST, f"{name} has too many values")
         need(old is None or not np.isin(boxes.dims, old.dims).any(), "a dimension is written twice")
         return replace(self, tables={**self.tables, name: boxes if old is None else old.beside(boxes)})
 
@@ -209,6 +211,7 @@ class Read:
 
 def read_boxes(boxes: Boxes, matrix: Array) -> Read:
     """What the columns of a matrix read of a table, in the table's dimensions."""
+    need(len(boxes.lo) * matrix.shape[1] <= MOST, f"{len(boxes.lo):,} values, read by {matrix.shape[1]:,} columns")
     used = (matrix[boxes.dims] != 0).any(1) & ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
     kept, weights = boxes.at(used), matrix[boxes.dims[used]]
     middle, radius = (kept.lo + kept.hi) / 2, (kept.hi - kept.lo) / 2
@@ -306,16 +309,17 @@ def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = Non
 
     Nothing, if all products are multiples of a grid that is not tiny and no partial sum needs more than sum_bits bits.
     Otherwise, in any order, each product passes through at most `count` roundings: gamma(count) times the sizes, and
-    what may be flushed. Storing rounds once more, unless the result fits. `held`: the size of what the stream holds, to
-    which the sum is then added: one rounding more, and two results are stored. The sum before the bias may be stored,
-    too. So the stored numbers are the result, and the result less what is held and less the bias; partial sums are not.
+    what may be flushed: 2 count numbers below `tiny`, which later roundings do not double. Storing rounds once more,
+    unless the result fits. `held`: the size of what the stream holds, to which the sum is then added: one rounding
+    more, and two results are stored. The sum before the bias may be stored, too. So the stored numbers are the result,
+    and the result less what is held and less the bias; partial sums are not.
     """
     added = held is not None
     a, size, count = arithmetic, read.size, read.count + added
     need(size.max(initial=0.0) < a.largest, "numbers too large")
     reach = np.maximum(read.up, read.down)
     exact = (reach <= 2.0**a.exact_bits * read.grid) & (read.grid >= a.tiny)
-    off = np.where(exact, 0.0, a.gamma(count) * size + 2 * count * a.tiny)
+    off = np.where(exact, 0.0, a.gamma(count) * size + 4 * count * a.tiny)
     if a.narrow:
         result = np.maximum(np.abs(read.lo), np.abs(read.hi))
         most = np.minimum(reach, result + np.abs(bias) + (held if added else 0.0))

@@ -18,23 +18,52 @@ part of N.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, natural, on_grid, read_state, rounded, varying
+from tracr_check.boxes import (
+    INF,
+    MOST,
+    Boxes,
+    Read,
+    State,
+    add_reads,
+    grid_of,
+    joined,
+    natural,
+    on_grid,
+    read_state,
+    rounded,
+    varying,
+)
 from tracr_check.piecewise import Relus, bits_of
 from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import need
 
-__all__ = ["Neurons", "Placed", "after_mlp"]
+__all__ = ["Neurons", "Placed", "Work", "after_mlp"]
 
 CLEARED = 1e-3
 CHUNK = 3_000_000
 Ints = NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Work:
+    """How much all MLPs compute: values of neurons, and groups of neurons that are ranged together."""
+
+    values: int = 0
+    groups: int = 0
+
+    def add(self, rows: int, parts: int, columns: list[_Column]) -> None:
+        """End the check if it is too much. Each part of the rows evaluates each group, at its kinks too."""
+        groups = [len(group) for column in columns for group in column.groups]
+        self.groups += parts * len(groups)
+        self.values += rows * sum(len(column.neurons) + 1 for column in columns) + parts * sum(n * n for n in groups)
+        need(self.values <= 5 * 10**8 and self.groups <= 10**5, "the neurons have too many joint values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +82,7 @@ class Placed:
 
     `owner(dimension, names)` is the owner of a dimension that depends on these variables; `rows(names, owner)` lists
     joint values of the names with the codes of the owner; `sizes(owner)` is how many values it has; `improve` rewrites
-    what is read in terms of other variables. `mortal`: a value that no row has does not occur.
+    what is read in terms of other variables. `mortal`: a value that no row has does not occur. `work` is counted.
     """
 
     owner: Callable[[int, set[Var]], Var]
@@ -61,14 +90,20 @@ class Placed:
     sizes: Callable[[Var], int]
     improve: Callable[[dict[Var, Read]], dict[Var, Read]]
     mortal: bool
+    work: Work = field(default_factory=Work)
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A written dimension: its neurons, and if it is cleared, the range of the rest and the size of what was there."""
+    """A written dimension: its neurons, and if it is cleared, the range of the rest and the size of what was there.
+
+    Places of neurons: `single` ones, and `groups` of those that read one number.
+    """
 
     dim: int
     neurons: Ints
+    single: Ints
+    groups: tuple[Ints, ...]
     cleared: bool
     left: tuple[float, float]
     held: float
@@ -87,7 +122,8 @@ class _Step:
         self.sharp, self.range = state.sharp(neurons.w_in), state.range()
         self.powers = self.powers_of_two()
         self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
-        self.directions = [self.direction(h) for h in range(len(neurons.b_in))]
+        self.only_one = (self.weights != 0).sum(0) == 1
+        self.directions = _directions(self.weights)
         self.reads = placed.improve(reads)
         rounded(joined(self.reads, (), Env(1, {}), np.arange(len(neurons.b_in))), arithmetic)  # none is too large
         self.vary = varying(self.reads)
@@ -126,35 +162,39 @@ class _Step:
         w, b = self.neurons.w_in, self.neurons.b_in
         weights = np.where(fixed[:, None] & self.sharp, 0.0, w)
         used = np.flatnonzero(fixed & (lo != 0))
-        constants = np.where(self.sharp, lo[used, None], 0.0)
-        products = np.vstack([constants * w[used], b[None]])
+        products = np.vstack([np.where(self.sharp, lo[used, None] * w[used], 0.0), b[None]])
         size = np.abs(products).sum(0)
-        few = (bits_of(constants) + bits_of(w[used]) <= 53).all(0)
+        few = (bits_of(lo[used])[:, None] + bits_of(w[used]) <= 53).all(0) | ~self.sharp
         exact = few & (size <= 2.0**52 * grid_of(products).min(0))
         return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size), size
 
-    def direction(self, h: int) -> tuple[object, ...]:
-        """The direction that a neuron reads; equal for neurons whose weights are exactly parallel."""
-        w = self.weights[:, h]
-        places = np.flatnonzero(w)
-        if not len(places):
-            return ("none",)
-        ratio = w[places] / w[places[0]]
-        parallel = (bits_of(ratio) + bits_of(w[places[0]]) <= 53).all() and (ratio * w[places[0]] == w[places]).all()
-        return (places.tobytes(), ratio.tobytes()) if parallel else ("alone", h)
-
     def column(self, dim: int) -> _Column:
         """A written dimension: is it cleared?"""
-        out, w = self.neurons.w_out[:, dim], self.weights
-        neurons = np.flatnonzero(out)
+        neurons = np.flatnonzero(self.neurons.w_out[:, dim])
         lo, hi = (float(end[dim]) for end in self.range)
-        own = neurons[(w[dim, neurons] != 0) & ((w[:, neurons] != 0).sum(0) == 1) & self.sharp[neurons]]
-        size = max(abs(lo), abs(hi))
-        if len(own):
-            left = self.left(dim, own, lo, hi)
-            if left[1] - left[0] <= CLEARED:
-                return _Column(dim, np.setdiff1d(neurons, own), True, left, size, own)
-        return _Column(dim, neurons, False, (0.0, 0.0), size, own[:0])
+        own = neurons[(self.weights[dim, neurons] != 0) & self.only_one[neurons] & self.sharp[neurons]]
+        left = self.left(dim, own, lo, hi) if len(own) else (-INF, INF)
+        cleared = left[1] - left[0] <= CLEARED
+        if cleared:
+            neurons = np.setdiff1d(neurons, own)
+        return _Column(
+            dim,
+            neurons,
+            *self.grouped(neurons),
+            cleared=cleared,
+            left=left if cleared else (0.0, 0.0),
+            held=max(abs(lo), abs(hi)),
+            own=own if cleared else own[:0],
+        )
+
+    def grouped(self, neurons: Ints) -> tuple[Ints, tuple[Ints, ...]]:
+        """The places of neurons that share their direction with no other one, and groups of those that share it."""
+        _, kind, count = np.unique(self.directions[neurons], return_inverse=True, return_counts=True)
+        kind = kind.reshape(-1)
+        shared = np.flatnonzero((count[kind] > 1) & (self.directions[neurons] >= 0))
+        shared = shared[np.argsort(kind[shared], kind="stable")]
+        groups = np.split(shared, np.flatnonzero(np.diff(kind[shared])) + 1) if len(shared) else []
+        return np.setdiff1d(np.arange(len(neurons)), shared), tuple(groups)
 
     def left(self, dim: int, own: Ints, lo: float, hi: float) -> tuple[float, float]:
         """What x_j and the neurons that read only x_j (and constants) leave, rounding included.
@@ -192,9 +232,11 @@ class _Step:
     def write(self, new: State, names: set[Var], owner: Var, columns: list[_Column]) -> State:
         env, codes = self.placed.rows(names, owner)
         size = self.placed.sizes(owner)
+        need(size * len(columns) <= MOST, f"{size:,} values in {len(columns):,} dimensions")
         neurons = np.unique(np.concatenate([column.neurons for column in columns]))
         low, high, grid = (np.full((size, len(columns)), end) for end in (INF, -INF, INF))
         step = max(1, CHUNK // max(1, len(neurons)))
+        self.placed.work.add(env.rows, -(-env.rows // step), columns)
         for start in range(0, env.rows, step):
             rows = slice(start, start + step)
             part, places = env.at(rows), codes[rows]
@@ -217,36 +259,37 @@ class _Step:
     def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array, Array]:
         """Bounds and a grid of the new content of a dimension, row by row."""
         a, c, bias = self.arithmetic, self.neurons.w_out[column.neurons, column.dim], self.neurons.b_out[column.dim]
-        low, high = np.zeros(env.rows), np.zeros(env.rows)
-        for group in self.clusters(column.neurons):
-            one = self.cluster_range(column.neurons[group], c[group], pre.lo[:, at[group]], pre.hi[:, at[group]])
-            low, high = low + one[0], high + one[1]
-        active = np.maximum(pre.hi[:, at] + off[:, at], 0.0)
+        low, high = self.range_of_sum(column, c, pre.lo[:, at], pre.hi[:, at])
+        off = off[:, at]
+        active = np.maximum(pre.hi[:, at] + off, 0.0)
         used = active > 0
-        wobble = np.where(used, off[:, at], 0.0) @ np.abs(c)
-        up = active @ np.maximum(c, 0.0) + max(bias, 0.0)
-        down = active @ np.maximum(-c, 0.0) + max(-bias, 0.0)
+        wobble = np.where(used, off, 0.0) @ np.abs(c)
+        grid = np.where(used & (off == 0), pre.grid[:, at] * grid_of(c), np.where(used, 0.0, INF)).min(1, initial=INF)
         count = used.sum(1) + float(bias != 0)
-        known = used & (off[:, at] == 0)
-        grid = np.where(known, pre.grid[:, at] * grid_of(c), np.where(used, 0.0, INF)).min(1, initial=INF)
-        grid = np.minimum(grid, grid_of(bias))
-        simple = (count <= 1) & (wobble == 0) & bool((np.frexp(np.abs(c))[0] == 0.5).all() and (np.abs(c) >= 1).all())
+        written = Read(
+            low + bias,
+            high + bias,
+            active @ np.maximum(c, 0.0) + max(bias, 0.0),
+            active @ np.maximum(-c, 0.0) + max(-bias, 0.0),
+            count,
+            np.minimum(grid, grid_of(bias)),
+        )
         held = self.cleared_terms(column, count > 0) if column.cleared else self.held_terms(column, env)
-        simple = simple & (held[5] == 0)
-        low, high, up, down = low + held[0] + bias, high + held[1] + bias, up + held[2], down + held[3]
-        total = Read(low, high, up, down, count + held[5], np.minimum(grid, held[4]))
-        off_sum = np.where(simple, 0.0, rounded(total, a, bias, np.maximum(held[2], held[3])))
-        own = (count + held[5] + 3) * 2.0**-50 * (up + down)
-        exact = (low == high) & (np.maximum(up, down) <= 2.0**52 * total.grid) & (wobble == 0)
+        total = add_reads(written, held)
+        powers = bool((np.frexp(np.abs(c))[0] == 0.5).all() and (np.abs(c) >= 1).all())
+        simple = (count <= 1) & (wobble == 0) & (held.count == 0) & powers  # one number, times a power of two
+        off_sum = np.where(simple, 0.0, rounded(total, a, bias, np.maximum(held.up, held.down)))
+        own = (total.count + 3) * 2.0**-50 * total.size  # of this computation
+        exact = (total.lo == total.hi) & (np.maximum(total.up, total.down) <= 2.0**52 * total.grid) & (wobble == 0)
         slack = wobble + off_sum + np.where(exact | simple, 0.0, own)
         sharp = (wobble + off_sum == 0) & (column.left == (0.0, 0.0))
         grid = np.where(sharp, total.grid, 0.0)
-        return *on_grid(low - slack, high + slack, grid), grid
+        return *on_grid(total.lo - slack, total.hi + slack, grid), grid
 
-    def held_terms(self, column: _Column, env: Env) -> tuple[Array, ...]:
-        """What the dimension holds: lo, hi, up, down, grid and number of terms, row by row."""
-        lo, hi, grid = np.zeros(env.rows), np.zeros(env.rows), np.full(env.rows, INF)
-        count = np.zeros(env.rows)
+    def held_terms(self, column: _Column, env: Env) -> Read:
+        """What the dimension holds, row by row: one number, so one term, which is not 0 if any of its parts is not."""
+        lo, hi, count = np.zeros(env.rows), np.zeros(env.rows), np.zeros(env.rows)
+        grid = np.full(env.rows, INF)
         for name, (low, high, part) in self.state.column(column.dim).items():
             if name in env.codes:
                 low, high, part = low[env.codes[name]], high[env.codes[name]], part[env.codes[name]]
@@ -255,37 +298,55 @@ class _Step:
             some = (low != 0) | (high != 0)
             lo, hi, count = lo + low, hi + high, np.maximum(count, some)
             grid = np.where(some, np.minimum(grid, part), grid)
-        return lo, hi, np.maximum(hi, 0.0), np.maximum(-lo, 0.0), grid, count
+        return Read(lo, hi, np.maximum(hi, 0.0), np.maximum(-lo, 0.0), count, grid)
 
-    def cleared_terms(self, column: _Column, other: NDArray[np.bool_]) -> tuple[Array, ...]:
+    def cleared_terms(self, column: _Column, other: NDArray[np.bool_]) -> Read:
         """The same for a cleared dimension: x and what clears it are terms of the sum if there are others."""
-        zero = np.zeros(len(other))
-        c, w = np.abs(self.neurons.w_out[column.own, column.dim]), np.abs(self.weights[column.dim, column.own])
-        size = column.held + float((c * (w * column.held + np.abs(self.biases[column.own]))).sum())
-        grids = [part[2].min() for part in self.state.column(column.dim).values()]
         exact = column.left == (0.0, 0.0)  # the two terms x and -x
-        size = column.held if exact else size
-        grid = min(grids, default=INF) if exact else 0.0
+        c, w = np.abs(self.neurons.w_out[column.own, column.dim]), np.abs(self.weights[column.dim, column.own])
+        size = column.held
+        if not exact:
+            size += float((c * (w * column.held + np.abs(self.biases[column.own]))).sum())
+        grids = [part[2].min() for part in self.state.column(column.dim).values()]
         terms = np.where(other, size, 0.0)
         count = np.where(other, 1.0 + len(column.own), 0.0 if exact else 1.0)
-        return zero + column.left[0], zero + column.left[1], terms, terms, np.where(other, grid, INF), count
+        grid = np.where(other, min(grids, default=INF) if exact else 0.0, INF)
+        return Read(np.full(len(other), column.left[0]), np.full(len(other), column.left[1]), terms, terms, count, grid)
 
-    def clusters(self, neurons: Ints) -> Iterable[Ints]:
-        groups: dict[tuple[object, ...], list[int]] = {}
-        for place, h in enumerate(neurons.tolist()):
-            groups.setdefault(self.directions[h], []).append(place)
-        return [np.array(group) for group in groups.values()]
+    def range_of_sum(self, column: _Column, c: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
+        """The range of the sum of the neurons, from the ranges of their pre-activations; those of a group together."""
+        on_lo, on_hi = np.maximum(lo[:, column.single], 0.0), np.maximum(hi[:, column.single], 0.0)
+        alone = c[column.single]
+        low, high = np.where(alone > 0, on_lo, on_hi) @ alone, np.where(alone > 0, on_hi, on_lo) @ alone
+        for group in column.groups:
+            one = self.range_of_group(column.neurons[group], c[group], lo[:, group[0]], hi[:, group[0]])
+            low, high = low + one[0], high + one[1]
+        return low, high
 
-    def cluster_range(self, hs: Ints, c: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
-        """The range of a sum of neurons that read one number, from the ranges of their pre-activations."""
-        lead = self.weights[:, hs[0]]
-        places = np.flatnonzero(lead)
-        if len(hs) == 1 or not len(places):
-            on_lo, on_hi = np.maximum(lo, 0.0), np.maximum(hi, 0.0)
-            return np.where(c > 0, on_lo, on_hi) @ c, np.where(c > 0, on_hi, on_lo) @ c
-        w, b = self.weights[places[0], hs], self.biases[hs]
-        rough = float(self.rough[hs].max(initial=0.0))
-        ends = np.stack([(lo[:, 0] - b[0]) / w[0], (hi[:, 0] - b[0]) / w[0]])
-        size = (np.maximum(np.abs(lo[:, 0]), np.abs(hi[:, 0])) + abs(b[0])) * 2.0**-50 + rough
-        wide = size / abs(w[0])
+    def range_of_group(self, hs: Ints, c: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
+        """The same for neurons that read one number, from the range of the first pre-activation."""
+        place = np.flatnonzero(self.weights[:, hs[0]])[0]
+        w, b, rough = self.weights[place, hs], self.biases[hs], float(self.rough[hs].max())
+        ends = np.stack([(lo - b[0]) / w[0], (hi - b[0]) / w[0]])
+        wide = ((np.maximum(np.abs(lo), np.abs(hi)) + abs(b[0])) * 2.0**-50 + rough) / abs(w[0])
         return Relus(w, b, c, rough).range(ends.min(0) - wide, ends.max(0) + wide)
+
+
+def _directions(weights: Array) -> Ints:
+    """A number for the direction that each neuron reads: that of neurons whose weights are exactly parallel is equal.
+
+    Negative for neurons that read constants only.
+    """
+    first = (weights != 0).argmax(0)
+    lead = weights[first, np.arange(len(first))]
+    known: dict[bytes | int, int] = {}
+    found = np.full(len(first), -1)
+    step = max(1, CHUNK // max(1, len(weights)))
+    for start in range(0, len(first), step):
+        part, own = weights[:, start : start + step], lead[start : start + step]
+        ratio = part / np.where(own == 0, 1.0, own) + 0.0  # no -0.0
+        parallel = (bits_of(ratio).max(0, initial=0) + bits_of(own) <= 53) & (ratio * own == part).all(0)
+        for h in np.flatnonzero(own).tolist():
+            key: bytes | int = ratio[:, h].tobytes() if parallel[h] else start + h
+            found[start + h] = known.setdefault(key, len(known))
+    return found

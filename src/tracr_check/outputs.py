@@ -26,6 +26,8 @@ from tracr_check.verdict import need
 
 __all__ = ["check_outputs"]
 
+CHUNK = 3_000_000  # logits that are compared at a time
+
 
 def check_outputs(
     program: Program,
@@ -49,13 +51,15 @@ def check_outputs(
         names = {one for one, places in varying(reads).items() if places[columns].any()}
         env = joint_values(program, {*names, number}, state.dead)
         need(env.rows, "no input is defined", f"output {name}")
-        read = joined(reads, set(env.codes), env, columns)
-        off = rounded(read, arithmetic) + errors[columns]
         compare = _categorical if sop.categorical else _numerical if sop.listed else _in_interval
-        if words is not None:
-            _largest(sop, env.codes[number], words[env.codes[number]], read.lo - off, read.hi + off, f"output {name}")
-        else:
-            compare(sop, env.codes[number], read.lo - off, read.hi + off, f"output {name}")
+        step = max(1, CHUNK // len(columns))
+        for part in (env.at(slice(start, start + step)) for start in range(0, env.rows, step)):
+            read, codes, where = joined(reads, set(part.codes), part, columns), part.codes[number], f"output {name}"
+            off = rounded(read, arithmetic) + errors[columns]
+            if words is not None:
+                _largest(sop, codes, words[codes], read.lo - off, read.hi + off, where)
+            else:
+                compare(sop, codes, read.lo - off, read.hi + off, where)
 
 
 def _categorical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:

@@ -20,6 +20,8 @@ from tracr_check.variables import Array
 
 __all__ = ["Relus", "bits_of"]
 
+CHUNK = 3_000_000  # values of neurons that are computed at a time
+
 
 def bits_of(numbers: Array) -> Array:
     """How many bits numbers have.
@@ -93,8 +95,10 @@ class Relus:
 
     def value(self, x: Array) -> Array:
         """F, as computed."""
-        found: Array = np.maximum(self.w * x[:, None] + self.b, 0.0) @ self.c
-        return found + self.slope * x
+        step = max(1, CHUNK // max(1, len(self.w)))
+        parts = [x[start : start + step, None] for start in range(0, len(x), step)]
+        found = [np.maximum(self.w * part + self.b, 0.0) @ self.c for part in parts]
+        return np.concatenate([*found, np.zeros(0)]) + self.slope * x
 
     def slack(self, far: Array) -> Array:
         """A bound of the rounding errors of F for |x| <= far."""

@@ -7,6 +7,7 @@ of the program's variables, at BOS, and at PAD by position. The last step compar
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from tracr_check.facts import Facts
 from tracr_check.following import Follower
 from tracr_check.head import Attention, HeadWeights, States
 from tracr_check.joint import joint_values
-from tracr_check.mlp import Neurons, Placed, after_mlp
+from tracr_check.mlp import Neurons, Placed, Work, after_mlp
 from tracr_check.outputs import check_outputs
 from tracr_check.padding import joint_of, pad_rows, pad_size
 from tracr_check.parts import Parts
@@ -34,6 +35,8 @@ __all__ = ["Weights", "follow", "logits_of", "prove"]
 
 PAD_ROWS = 100_000
 SMALLEST = 2.0**-100  # of weights
+MOST = 2**26  # numbers of all weights
+LARGEST = 2**24  # of one matrix
 
 
 class Weights:
@@ -43,6 +46,7 @@ class Weights:
         self, given: Mapping[str, NDArray[Any]], program: Program, logits: int, arithmetic: Arithmetic
     ) -> None:
         self.layers = len({name.split(".")[1] for name in given if name.startswith("blocks.")})
+        need(sum(array.size for array in given.values()) <= MOST, f"more than {MOST:,} weights")
         self.left = dict(given)
         self.arithmetic = arithmetic
         self.embed = self.take("embed.W_E", (program.vocabulary + 2, -1))
@@ -58,6 +62,7 @@ class Weights:
         array = self.left.pop(name)
         fits = array.ndim == len(shape) and all(b in (-1, a) for a, b in zip(array.shape, shape, strict=True))
         need(fits and array.dtype.kind == "f", f"{name} has the shape {array.shape}, not {shape}")
+        need(math.prod(array.shape[-2:]) <= LARGEST, f"{name} has more than {LARGEST:,} numbers")
         with np.errstate(over="ignore"):
             found = self.arithmetic.cast(array)
         need(np.isfinite(found).all(), f"{name} has numbers that are not finite in {self.arithmetic.name}")
@@ -125,7 +130,7 @@ def follow(
     facts = Facts(program)
     define(program, facts, hints["aux"])
     parts = Parts(program, facts, wholes=hints["sums"])
-    attention = Attention(program, facts, parts, a, hints["parts"])
+    attention, work = Attention(program, facts, parts, a, hints["parts"]), Work()
     states = follower.embedded(_in_range(_embedded(given, program, a, padded), a))
     need(len(hints["layers"]) == given.layers, "hints for another number of layers")
     for number, ((heads, bias, neurons), hint) in enumerate(zip(given.blocks, hints["layers"], strict=True)):
@@ -135,7 +140,7 @@ def follow(
             states = follower.attended(number, states, after)
             parts.prove()
             mlp_owners = {int(dim): owner for dim, owner in hint["mlp"].items()}
-            after = _in_range(_after_mlp(states, neurons, mlp_owners, program, parts, a), a)
+            after = _in_range(_after_mlp(states, neurons, mlp_owners, program, parts, a, work), a)
             states = follower.transformed(number, states, after)
         except Rejected as rejected:
             raise Rejected(rejected.reason, rejected.place or f"layer {number}") from None
@@ -202,7 +207,13 @@ def _solo(name: Var, first: Array, second: Array, width: int, a: Arithmetic) -> 
 
 
 def _after_mlp(
-    states: States, neurons: Neurons, owners: Mapping[int, Var], program: Program, parts: Parts, a: Arithmetic
+    states: States,
+    neurons: Neurons,
+    owners: Mapping[int, Var],
+    program: Program,
+    parts: Parts,
+    a: Arithmetic,
+    work: Work,
 ) -> States:
     """The stream after an MLP, at token positions, BOS and PAD."""
 
@@ -221,14 +232,15 @@ def _after_mlp(
         sizes=lambda owner: 1 if owner == "1" else program.sizes[owner],
         improve=parts.improve,
         mortal=True,
+        work=work,
     )
     tokens = after_mlp(states.tokens, neurons, placed, a)
-    bos = after_mlp(states.bos, neurons, _apart("B", states.bos), a)
-    pad = None if states.pad is None else after_mlp(states.pad, neurons, _apart("P", states.pad), a)
+    bos = after_mlp(states.bos, neurons, _apart("B", states.bos, work), a)
+    pad = None if states.pad is None else after_mlp(states.pad, neurons, _apart("P", states.pad, work), a)
     return States(tokens, bos, pad)
 
 
-def _apart(base: Var, state: State) -> Placed:
+def _apart(base: Var, state: State, work: Work) -> Placed:
     """BOS or PAD: all combinations of values; a dimension is owned by all variables that it depends on."""
 
     def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
@@ -239,5 +251,10 @@ def _apart(base: Var, state: State) -> Placed:
         return reads
 
     return Placed(
-        lambda dim, names: joint_of(state, names, base), rows, lambda one: pad_size(state, one), same, mortal=False
+        lambda dim, names: joint_of(state, names, base),
+        rows,
+        lambda one: pad_size(state, one),
+        same,
+        mortal=False,
+        work=work,
     )
