@@ -64,11 +64,13 @@ class Reading:
         """What keys that should have no weight can add."""
         return 2 * a.leak(self.keys) * self.largest
 
-    def alone(self, size: float, a: Arithmetic) -> float:
-        """The error of a value that has all the weight."""
+    def alone(self, sizes: Array, a: Arithmetic) -> Array:
+        """The errors of values that have all the weight."""
         lost = (self.gain + 1) * a.stored_tiny + 2 * (self.terms + 2) * a.tiny
         flushed = lost if self.tail or a.copy_error else 0.0
-        return (1.01 * (self.tail + a.copies) + (2 * a.stored_unit if a.narrow and self.tail else 0.0)) * size + flushed
+        return (
+            1.01 * (self.tail + a.copies) + (2 * a.stored_unit if a.narrow and self.tail else 0.0)
+        ) * sizes + flushed
 
     def shared(self, selection: Selection, a: Arithmetic) -> float:
         """The relative error of a value that is made of several."""
@@ -85,7 +87,7 @@ class Reading:
 
     def at_bos(self, a: Arithmetic) -> tuple[float, float]:
         """What is written where BOS has all the weight."""
-        off = self.alone(self.bos_size, a)
+        off = float(self.alone(np.array(self.bos_size), a))
         return self.bos[0] - off, self.bos[1] + off
 
     def share(self, a: Arithmetic) -> bool:
@@ -219,9 +221,9 @@ def parted(
 def _copy_errors(reading: Reading, selection: Selection, sizes: Array, one: bool, a: Arithmetic) -> Array:
     """The error of copying: one key has all the weight, or several keys with equal values share it."""
     if one:
-        return np.array([reading.alone(float(size), a) for size in sizes])
+        return reading.alone(sizes, a)
     relative = reading.shared(selection, a)  # may be infinite
-    return np.array([relative * float(size) if size else 0.0 for size in sizes]) + reading.flushed(selection, a)
+    return np.where(sizes > 0, relative, 0.0) * sizes + reading.flushed(selection, a)
 
 
 def copied(

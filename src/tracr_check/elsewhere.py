@@ -109,8 +109,7 @@ def _pad_copies(head: Head) -> list[Added]:
         column = head.weights.w_o[every, dim]
         used = np.flatnonzero(column)
         lo, hi, size = through(vectors.of(used), column[used])
-        off = np.array([reading.alone(float(one), head.a) for one in size])
-        lo, hi = _off(lo, hi, off, len(used) == 1)
+        lo, hi = _off(lo, hi, reading.alone(size, head.a), len(used) == 1)
         at_bos, leak = reading.at_bos(head.a), reading.leak(head.a)
         low, high = np.append(lo, at_bos[0]) - leak, np.append(hi, at_bos[1]) + leak
         found.append(Added(dim, f"P{head.number}", low, high, np.zeros(env.rows + 1, dtype=bool)))

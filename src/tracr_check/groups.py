@@ -55,9 +55,12 @@ def grouped(program: Program, links: Sequence[Link]) -> list[Group]:
 
     Statements without variables are in the first group.
     """
+    places: dict[Link, list[int]] = {}
+    for place, link in enumerate(links):
+        places.setdefault(link, []).append(place)
     found: list[Group] = []
-    for place, (queries, keys) in enumerate(links):
-        new, others = Group(queries, keys, (place,)), []
+    for (queries, keys), own in places.items():
+        new, others = Group(queries, keys, tuple(own)), []
         for one in found:
             if _related(program, one.queries, queries) or _related(program, one.keys, keys):
                 new = one.with_(new)

@@ -7,6 +7,7 @@ variables together are many.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tracr_check.additions import product_error
 from tracr_check.aggregate import Reading
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import Read, State, joined, read_state, varying
+from tracr_check.boxes import Read, State, hull, joined, read_state, varying
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import LIMIT, joint_values
@@ -35,6 +36,7 @@ Reads = tuple[dict[Var, Read], dict[Var, Read], dict[Var, Read]]
 CELLS, PAD_CELLS = 60_000_000, 4_000_000
 CLASSES = 2_000
 FEW_CELLS = 2_000_000  # pairs of classes that are not merged
+VECTOR_CELLS, AT_A_TIME = 15_000_000, 30_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ class Head:
         """Some components of the values at token positions, by joint values, those of `more` included."""
         names = {name for name, columns in self.varying.items() if columns[used].any()}
         env = joint_values(self.given.program, names.union(more), self.states.tokens.dead, limit)
-        return stored_vectors(joined(self.values, set(env.codes), env, used), self.weights.b_v[used], self.a), env
+        return self.vectors(self.values, self.weights.b_v, env, used), env
 
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
@@ -152,8 +154,21 @@ class Head:
         return env.different(names)
 
     def vectors(self, reads: Mapping[Var, Read], bias: Array, env: Env, components: Ints) -> Vectors:
-        """Components of queries or keys of classes."""
-        return stored_vectors(joined(reads, set(env.codes), env, components), bias[components], self.a)
+        """Components of queries, keys or values of classes; for few classes at a time, which is faster."""
+        need(env.rows * len(components) <= VECTOR_CELLS, f"{env.rows:,} × {len(components):,} components", self.where)
+        columns = np.arange(len(components))
+        kept = {
+            name: read.at(slice(None), components) if name in env.codes else hull(read.at(slice(None), components))
+            for name, read in reads.items()
+            if name == "1" or read.count[:, components].any()
+        }
+        found = Vectors(*(np.empty((env.rows, len(components))) for _ in range(3)))
+        step = max(1, AT_A_TIME // max(1, len(components)))
+        for start in range(0, env.rows, step):
+            rows = slice(start, start + step)
+            part = stored_vectors(joined(kept, set(env.codes), env.at(rows), columns), bias[components], self.a)
+            found.lo[rows], found.hi[rows], found.grid[rows] = part.lo, part.hi, part.grid
+        return found
 
     def of_classes(self, reads: Mapping[Var, Read], bias: Array, components: Ints) -> Vectors:
         """Some components of the queries or keys of token positions, by classes."""
@@ -187,6 +202,8 @@ class Head:
 
         groups = fitting(program, links, classes)
         factors = [self.factor(group, queries.reads, *classes(group), conjuncts, selector == "own") for group in groups]
+        pairs = math.prod(one.mask.queries.rows for one in factors)
+        need(pairs <= LIMIT, f"{pairs:,} classes of queries", self.where)
         if selector == "own":
             factors = [replace(one, mask=own_mask(one, alone=len(groups) == 1)) for one in factors]
         bounds = []
@@ -250,7 +267,8 @@ class Head:
         found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))
         reads = read_state(pad, w_k, b_k)
         names = {name for name, columns in varying(reads).items() if columns.any()}
-        if pad_size(pad, *names) * len(found) <= PAD_CELLS:
+        size = pad_size(pad, *names)
+        if size * len(found) <= PAD_CELLS and size * len(components) <= VECTOR_CELLS:
             env = pad_rows(pad, names, PAD_CELLS)
             keys = self.vectors(reads, b_k, env, np.arange(len(components)))
             found = np.minimum(found, scores(q, keys, ref, self.a, others)[1].max(1))

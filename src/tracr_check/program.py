@@ -45,6 +45,8 @@ class Program:
         for number, sop in self.sops.items():
             self.sizes[number] = len(sop.values)
             self.ways[number] = _ways(self, sop)
+            if sop.op.get("assumed") and np.isfinite(self.sops[sop.op["value"]].numbers).any():
+                self.assumed.add(f"{sop.label} never selects several keys")  # it could be a mean of them
 
     @property
     def partial(self) -> list[int]:

@@ -10,8 +10,9 @@ the rounding of a group depends on the others: on their number, and for exactnes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,22 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Read, State, grid_of, rounded
 from tracr_check.variables import Array
 
-__all__ = ["ALONE", "Beside", "Vectors", "beside", "distances", "hulls", "pad_scores", "scores", "stored_vectors"]
+__all__ = [
+    "ALONE",
+    "Beside",
+    "Vectors",
+    "beside",
+    "distances",
+    "hulls",
+    "in_parts",
+    "pad_scores",
+    "scores",
+    "stored_vectors",
+]
 
 Truth = NDArray[np.bool_]
 ROWS = 500  # of PAD, at a time
+CELLS = 1_000_000  # scores that are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +47,7 @@ class Vectors:
     hi: Array
     grid: Array
 
-    def at(self, rows: NDArray[np.int64]) -> Vectors:
+    def at(self, rows: slice) -> Vectors:
         """Some rows."""
         return Vectors(self.lo[rows], self.hi[rows], self.grid[rows])
 
@@ -42,17 +55,17 @@ class Vectors:
         """Some components."""
         return Vectors(self.lo[:, components], self.hi[:, components], self.grid[:, components])
 
-    @property
+    @cached_property
     def middle(self) -> Array:
         """The middles of the boxes."""
         return (self.lo + self.hi) / 2
 
-    @property
+    @cached_property
     def radius(self) -> Array:
         """How far the boxes reach from their middles."""
         return (self.hi - self.lo) / 2
 
-    @property
+    @cached_property
     def size(self) -> Array:
         """The largest absolute values."""
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
@@ -110,16 +123,27 @@ class Beside:
 ALONE = Beside(0.0, 0.0, INF)
 
 
+def in_parts(rows: int, columns: int) -> Iterator[slice]:
+    """Rows of a table, so many at a time that its cells are few."""
+    step = max(1, CELLS // max(1, columns))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
 def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
     """The components of some groups of queries and keys."""
     count, size, grid = 0.0, 0.0, INF
     for queries, keys in groups:
         rough = any(((one.grid == 0) & (one.size > 0)).any() or one.radius.any() for one in (queries, keys))
-        q_some, k_some = ((one.size > 0).astype(np.float64) for one in (queries, keys))
-        count += float((q_some @ k_some.T).max(initial=0.0))
-        size += float((queries.size @ keys.size.T).max(initial=0.0)) * (1 + 2.0**-30)
+        count += _largest(*((one.size > 0).astype(np.float64) for one in (queries, keys)))
+        size += _largest(queries.size, keys.size) * (1 + 2.0**-30)
         grid = min(grid, 0.0 if rough else _least_grid(queries, keys))
     return Beside(count, size, grid)
+
+
+def _largest(queries: Array, keys: Array) -> float:
+    """The largest product of a query and a key, at least 0."""
+    parts = in_parts(len(queries), len(keys))
+    return max((float((queries[rows] @ keys.T).max(initial=0.0)) for rows in parts), default=0.0)
 
 
 def scores(

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
-from tracr_check.scores import Beside, Vectors, scores
+from tracr_check.scores import Beside, Vectors, in_parts, scores
 from tracr_check.variables import Array, Env
 from tracr_check.verdict import need
 
@@ -36,7 +36,6 @@ __all__ = ["Factor", "Mask", "Selection", "is_apart", "only_bos", "own_mask", "p
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
-CELLS = 1_000_000  # scores that are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +95,8 @@ class Factor:
     def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
         """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
         b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
-        step, parts = max(1, CELLS // max(1, len(self.k.lo))), []
-        for start in range(0, len(ref), step):
-            rows = np.arange(start, min(start + step, len(ref)))
+        parts = []
+        for rows in in_parts(len(ref), len(self.k.lo)):
             lo, hi = scores(self.q.at(rows), self.k, ref[rows], a, by_keys)
             chosen, defined = self.mask.chosen[rows], self.mask.defined[rows]
             kept, others = chosen & defined, ~chosen & defined
@@ -114,11 +112,12 @@ def own_mask(factor: Factor, alone: bool) -> Mask:
 
     This is a guess, which `proved_selection` then proves.
     """
-    middle: Array = factor.q.middle @ factor.k.middle.T
-    best: Array = np.full(len(middle), middle.max(initial=-INF))
-    if alone:
-        best = np.maximum(middle.max(1, initial=-INF), (factor.q.middle @ factor.bos.middle.T)[:, 0])
-    return replace(factor.mask, chosen=np.array(middle - best[:, None] > -NEAR_BOS))
+    q, k, bos = factor.q.middle, factor.k.middle, factor.bos.middle
+    parts = list(in_parts(len(q), len(k)))
+    best = np.concatenate([(q[rows] @ k.T).max(1, initial=-INF) for rows in parts])
+    best = np.maximum(best, (q @ bos.T)[:, 0]) if alone else np.full_like(best, best.max())
+    chosen = [q[rows] @ k.T - best[rows, None] > -NEAR_BOS for rows in parts]
+    return replace(factor.mask, chosen=np.concatenate(chosen))
 
 
 def reference(factor: Factor) -> Array:
