@@ -143,7 +143,7 @@ class Turned(Follower):
         return found
 
     def _unstored(self, state: State) -> State:
-        """A state whose labels in mixed dimensions need not be numbers of the format, so that only points have grids."""
+        """A state whose labels in mixed dimensions need not be numbers of the format: only points have grids."""
         tables = {}
         for name, boxes in state.tables.items():
             unknown = self.labels[boxes.dims] & (boxes.lo != boxes.hi)
