@@ -217,14 +217,17 @@ def word_ids(vocab: Any, tokens: Sequence[Any], output: SOp) -> NDArray[np.int64
         same = values.setdefault(word, value)
         need(same is value or (type(same) is type(value) and same == value), f"two values have the word {word!r:.40}")
         need(place >= len(tokens) or vocab.get(word) == place, f"the word of token {word!r:.40} has another number")
-    found = []
-    for place, value in enumerate(output.values):
-        near = np.abs(output.numbers - output.numbers[place]) <= 1e-9 * max(1.0, abs(output.numbers[place]))
-        known = [vocab[text] for one in np.flatnonzero(near) if (text := _text(output.values[one])) in vocab]
-        own = vocab.get(_text(value), known[0] if known else -1)
-        need(own >= 0 and own not in (len(tokens), len(tokens) + 1), f"there is no word for {value!r:.40}")
-        found.append(own)
-    return np.array(found, dtype=np.int64)
+    numbers = output.numbers
+    found = np.array([vocab.get(_text(value), -1) for value in output.values], dtype=np.int64)
+    known = np.flatnonzero((found >= 0) & np.isfinite(numbers))
+    known, others = known[np.argsort(numbers[known])], np.flatnonzero((found < 0) & np.isfinite(numbers))
+    if len(known):
+        nearest = known[np.searchsorted((numbers[known][1:] + numbers[known][:-1]) / 2, numbers[others])]
+        near = np.abs(numbers[nearest] - numbers[others]) <= 1e-9 * np.maximum(1.0, np.abs(numbers[others]))
+        found[others[near]] = found[nearest[near]]
+    lost = np.flatnonzero((found < 0) | (found == len(tokens)) | (found == len(tokens) + 1)).tolist()
+    need(not lost, f"there is no word for {[output.values[place] for place in lost[:1]]!r:.40}")
+    return found
 
 
 def _text(value: Any) -> str:

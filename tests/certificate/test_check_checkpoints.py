@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +21,9 @@ from tracr.certificate.trials.mutants import SavedParts, mutant
 from tracr.certificate.trials.trial import EveryInput, parts_of
 from tracr.rasp import rasp
 from tracr_check import Verdict, check_folder
+from tracr_check.gpt2 import word_ids
+from tracr_check.variables import SOp
+from tracr_check.verdict import Rejected
 
 
 @pytest.fixture(scope="module")
@@ -259,3 +263,16 @@ def test_no_harmful_mutant_of_a_checkpoint_is_accepted(name: str, tmp_path: Path
         seen[harmful, accepted] += 1
     assert seen[True, False] >= 1
     assert seen[False, True] >= seen[False, False] / 2
+
+
+def test_words_of_many_values_are_found_in_time() -> None:
+    """A value without a word of its own has that of the nearest value, if they count as one."""
+    values = (None, "x", *(number / 7 for number in range(100_000)), 3 / 7 + 1e-10, True)
+    vocab = {"x": 0, "bos": 1, "pad": 2, "None": 3} | {repr(number / 7): 4 + number for number in range(100_000)}
+    start = time.process_time()
+    found = word_ids(vocab, ["x"], SOp(0, "x", {"kind": "tokens"}, values))
+    assert time.process_time() - start < 10
+    assert found.tolist() == [3, 0, *range(4, 100_004), 4 + 3, vocab["1.0"]]
+    for bad in (3 / 7 + 1e-5, "bos", "y"):
+        with pytest.raises(Rejected, match="no word"):
+            word_ids(vocab, ["x"], SOp(0, "x", {"kind": "tokens"}, (*values, bad)))
