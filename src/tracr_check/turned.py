@@ -51,6 +51,8 @@ from tracr_check.verdict import need
 
 __all__ = ["Turned"]
 
+WORK = 5e8  # products of values and weights that are looked at value by value
+
 
 @dataclass(frozen=True, eq=False)
 class _Held:
@@ -60,13 +62,13 @@ class _Held:
     hi: Array
     grid: Array
 
-    def sums(self, matrix: Array) -> tuple[Array, Array, Array]:
-        """For sums of products with the columns of a matrix: the most of each sign, and a grid of the products."""
+    def sums(self, matrix: Array, grids: Array) -> tuple[Array, Array, Array]:
+        """For sums of products with columns of a matrix (its grids): the most of each sign, a grid of the products."""
         above, below, some = np.maximum(self.hi, 0.0), np.maximum(-self.lo, 0.0), (self.lo != 0) | (self.hi != 0)
         plus, minus = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
         up, down = above @ plus + below @ minus, above @ minus + below @ plus
         there = some[:, None] & (matrix != 0)
-        grid = times(self.grid[:, None], grid_of(matrix), there).min(0, initial=INF)
+        grid = times(self.grid[:, None], grids, there).min(0, initial=INF)
         return up * (1 + 2.0**-30), down * (1 + 2.0**-30), grid
 
 
@@ -77,7 +79,7 @@ class Turned(Follower):
         self.rotated, self.plain, self.rotation, self.a = rotated, plain, rotation, a
         self.mixed = (np.abs(rotation) == 1).sum(0) != 1
         self.labels = (rotation[:, self.mixed] != 0).any(1)  # that they hold
-        self.errors = np.zeros(len(rotation))
+        self.errors, self.work = np.zeros(len(rotation)), WORK
         sizes = [max(sum(len(one.w_o) for one in heads), len(neurons.b_in)) for heads, _, neurons in rotated.blocks]
         self.terms = 4 + max(sizes, default=0)  # more roundings than any product goes through
         self.last = np.full(len(rotation), -1)
@@ -113,8 +115,10 @@ class Turned(Follower):
         for old, _ in _sure(before, after):
             held = self._held(old)
             size, exact = self._sums(held, self._hidden(layer, old, ""), neurons.w_out, neurons.b_out)
-            for name in old.tables:  # value by value, if that is not enough
-                if (self.mixed & ~exact).any():
+            for name, boxes in old.tables.items():  # value by value, if that is not enough, and not too much work
+                work = len(boxes.lo) * neurons.w_out.size
+                if (self.mixed & ~exact).any() and work <= self.work:
+                    self.work -= work
                     exact = exact | self._sums(held, self._hidden(layer, old, name), neurons.w_out, neurons.b_out)[1]
             self._written(2 * layer + 1, size, exact)
         if before.pad is not None:
@@ -181,7 +185,7 @@ class Turned(Follower):
             empty = (held.lo == 0) & (held.hi == 0)
             for matrix, bias in readers:
                 mixing = (matrix[self.mixed & ~empty] != 0).any(0)
-                up, down, grid = held.sums(matrix[:, mixing])
+                up, down, grid = held.sums(matrix[:, mixing], grid_of(matrix[:, mixing]))
                 reach = np.maximum(up + np.maximum(bias[mixing], 0), down + np.maximum(-bias[mixing], 0))
                 exact = self._fits(reach, np.minimum(grid, grid_of(bias[mixing])))
                 need(exact.all(), "a sum over rotated dimensions is not surely exact", f"layer {layer}, reader")
@@ -191,9 +195,9 @@ class Turned(Follower):
 
         `sources` are ranges of what the rows of the matrix multiply, of which one holds.
         """
-        most, exact = np.zeros(len(bias)), np.ones(len(bias), bool)
+        most, exact, grids = np.zeros(len(bias)), np.ones(len(bias), bool), grid_of(matrix)
         for one in sources:
-            up, down, grid = one.sums(matrix)
+            up, down, grid = one.sums(matrix, grids)
             reach = np.maximum(up, down) + np.abs(bias) + _sizes(held)
             untouched = (up == 0) & (down == 0) & (bias == 0)
             fits = self._fits(reach, np.minimum(np.minimum(grid, held.grid), grid_of(bias)))
