@@ -62,7 +62,7 @@ def check_folder(
         reason, place = "out of memory", ""
     except Exception as error:
         reason, place = f"malformed: {type(error).__name__}: {error}"[:500], ""
-    return Verdict(False, reason, place, (), **found)
+    return Verdict(False, _printable(reason), _printable(place), (), **found)
 
 
 def _checked(
@@ -98,7 +98,7 @@ def _checked(
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, ARITHMETICS[name]) == digest, f"the export holds other weights in {name} than the folder")
-    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions(), *assumed)
+    assumed = (*map(_printable, sorted(program.assumed)), *ARITHMETICS[name].assumptions(), *assumed)
     theorem = _theorem(program, name, padding) + (WORDS.format(name=program.outputs[0][0]) if checkpoint else "")
     return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
 
@@ -110,6 +110,11 @@ def _theorem(program: Program, arithmetic: str, padded: bool) -> str:
     mask = ", under a causal mask in the program and in the network" if program.causal else ""
     near = "" if all(program.sops[number].listed for _, number in program.outputs) else NEAR
     return THEOREM.format(low=low, high=high, padding=padding, mask=mask, arithmetic=arithmetic, near=near)
+
+
+def _printable(text: str) -> str:
+    """A text that may quote the folder, without line ends and other characters that make it look like a verdict."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
 def _digest(weights: Mapping[str, NDArray[Any]], arithmetic: Arithmetic) -> str:

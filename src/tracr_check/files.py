@@ -93,7 +93,8 @@ def parse_tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
     need(size <= min(HEADER, len(data) - 8), f"{name} has a header of {size:,} bytes")
     header = parse_json(data[8 : 8 + size], name)
     need(isinstance(header, dict), f"{name} has no header")
-    entries = [(tuple(entry["data_offsets"]), key, entry) for key, entry in header.items() if key != "__metadata__"]
+    need(header.pop("__metadata__", {}).get("format", "pt") == "pt", f"{name} has the arrays of another framework")
+    entries = [(tuple(entry["data_offsets"]), key, entry) for key, entry in header.items()]
     arrays, place = {}, 0
     for (start, stop), key, entry in sorted(entries, key=lambda one: one[0]):
         kind, shape = np.dtype(KINDS[entry["dtype"]]), entry["shape"]

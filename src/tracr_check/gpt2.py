@@ -3,7 +3,8 @@
 The folder has `config.json`, `model.safetensors`, `tokenizer.json` and `tokenizer_config.json`, which may only say that
 the tokenizer is that of `tokenizer.json`; `tracr.json` names the output; the folder `tracr` has the program
 (`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that folder are not used: what
-is proved is proved of the tensors of the GPT-2.
+is proved is proved of the tensors of the GPT-2. There is no other file that transformers might read instead;
+`generation_config.json` is about sampling only.
 
 GPT-2 differs from the network of `normed.py` in what follows, and all of it is checked. Scores are divided by the root
 of d_head, a power of 4: this is exact, so queries are divided by it here. Heads without any weight give 0, and are left
@@ -36,11 +37,13 @@ __all__ = ["FILES", "GPT2", "INNER", "WORDS", "is_checkpoint", "prove_checkpoint
 
 Tensors = dict[str, NDArray[Any]]
 CONFIG, TENSORS, TOKENIZER, MARK, INNER = "config.json", "model.safetensors", "tokenizer.json", "tracr.json", "tracr"
-LOADER, OTHERS = "tokenizer_config.json", ("adapter_config.json", "added_tokens.json", "special_tokens_map.json")
+LOADER = "tokenizer_config.json"
 FILES = {CONFIG: CERTIFICATE, TENSORS: WEIGHTS, TOKENIZER: MODEL, LOADER: CERTIFICATE, MARK: CERTIFICATE}
 LOADERS = ("PreTrainedTokenizerFast", "TokenizersBackend")  # two names of what transformers makes of `tokenizer.json`
-LOADED = {"model_max_length", "model_input_names", "is_local", "local_files_only"}
+LOADED = {"model_max_length", "is_local", "local_files_only"}
+BESIDE = {*FILES, INNER, "README.md", "LICENSE", "generation_config.json", "ground_truth.json"}
 FIXED = {
+    "architectures": ["GPT2LMHeadModel"],
     "model_type": "gpt2",
     "activation_function": "relu",
     "tie_word_embeddings": False,
@@ -52,7 +55,7 @@ FIXED = {
 GIVEN = ("model_type", "activation_function", "tie_word_embeddings")
 USED = {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner", "layer_norm_epsilon"}
 HARMLESS = {
-    *("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "initializer_range", "transformers_version"),
+    *("bos_token_id", "eos_token_id", "pad_token_id", "initializer_range", "transformers_version"),
     *("resid_pdrop", "embd_pdrop", "attn_pdrop", "use_cache", "summary_activation", "summary_first_dropout"),
     *("summary_proj_to_labels", "summary_type", "summary_use_proj", "torch_dtype", "dtype"),
 }
@@ -66,10 +69,11 @@ WORDS = " The only output here is {name!r:.100}; decoding it takes the word with
 
 def is_checkpoint(folder: Path) -> bool:
     """Whether a folder has a checkpoint; it must not hold a saved model as well, nor weights and words elsewhere."""
-    found = (folder / CONFIG).exists()
-    for name in (MODEL, *OTHERS):
-        need(not found or not (folder / name).exists(), f"a checkpoint and {name} are in one folder")
-    return found
+    if not (folder / CONFIG).exists():
+        return False
+    others = {one.name for one in folder.iterdir() if not one.name.startswith(".")} - BESIDE
+    need(not others, f"a checkpoint and {min(others, default='')} are in one folder")
+    return True
 
 
 def prove_checkpoint(
@@ -121,7 +125,8 @@ def _network(tensors: Mapping[str, NDArray[Any]], config: Any, program: Program)
 
     def take(name: str, *shape: int) -> NDArray[Any]:
         array = left.pop(name, None)
-        need(array is not None and array.dtype.kind == "f" and array.shape == shape, f"{name} has another shape")
+        fits = array is not None and array.dtype == np.float32 and array.shape == shape
+        need(fits, f"{name} has another shape or is not in float32")
         assert array is not None
         return array.astype(np.float64)
 
@@ -155,7 +160,7 @@ def _check_norms(tensors: Mapping[str, NDArray[Any]], layers: int, epsilon: floa
     width = tensors["transformer.wpe.weight"].shape[1]
     for name in (*norms, "transformer.ln_f"):
         gain, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
-        need(gain.shape == bias.shape == (width,) and gain.dtype.kind == bias.dtype.kind == "f", f"{name} is malformed")
+        need(gain.shape == bias.shape == (width,) and gain.dtype == bias.dtype == np.float32, f"{name} is malformed")
         need((gain.astype(np.float64) == math.sqrt(epsilon)).all(), f"the gain of {name} is not the root of epsilon")
         need(name == "transformer.ln_f" or not bias.any(), f"{name} has a bias")
     named = {name for name in tensors if ".ln_" in name}
@@ -172,11 +177,12 @@ def _check_tokenizer(tokenizer: Any, loader: Any, bos: int) -> None:
         plain = special and not any(one.isspace() for one in special)
         inside = any(special in names[token] for token in range(bos))
         need(plain and not inside, f"the word {special!r:.40} is split off")
-    settings = {"bos_token": names[bos], "pad_token": names[bos + 1], "padding_side": "right", "backend": "tokenizers"}
     kind = loader.get("tokenizer_class")
-    settings |= {"tokenizer_class": kind if kind in LOADERS else LOADERS[0], "clean_up_tokenization_spaces": False}
-    unknown = [key for key in {**loader, "tokenizer_class": kind} if loader.get(key) != settings.get(key)]
-    unknown = [key for key in unknown if key not in LOADED]
+    always = {"tokenizer_class": kind if kind in LOADERS else LOADERS[0], "clean_up_tokenization_spaces": False}
+    always |= {"model_input_names": ["input_ids", "attention_mask"]}  # GPT-2 would add the rows of token types
+    settings = {"bos_token": names[bos], "pad_token": names[bos + 1], "padding_side": "right", "backend": "tokenizers"}
+    settings |= {**always, **{key: loader.get(key) for key in LOADED}}
+    unknown = [key for key in {**loader, **always} if loader.get(key) != settings.get(key)]
     need(not unknown, f"there are no rules for {unknown[:1]} of {LOADER}")
     flags = {"single_word": True, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     first, whole = {"SpecialToken": {"id": names[bos], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
@@ -211,14 +217,17 @@ def word_ids(vocab: Any, tokens: Sequence[Any], output: SOp) -> NDArray[np.int64
         same = values.setdefault(word, value)
         need(same is value or (type(same) is type(value) and same == value), f"two values have the word {word!r:.40}")
         need(place >= len(tokens) or vocab.get(word) == place, f"the word of token {word!r:.40} has another number")
-    found = []
-    for place, value in enumerate(output.values):
-        near = np.abs(output.numbers - output.numbers[place]) <= 1e-9 * max(1.0, abs(output.numbers[place]))
-        known = [vocab[text] for one in np.flatnonzero(near) if (text := _text(output.values[one])) in vocab]
-        own = vocab.get(_text(value), known[0] if known else -1)
-        need(own >= 0 and own not in (len(tokens), len(tokens) + 1), f"there is no word for {value!r:.40}")
-        found.append(own)
-    return np.array(found, dtype=np.int64)
+    numbers = output.numbers
+    found = np.array([vocab.get(_text(value), -1) for value in output.values], dtype=np.int64)
+    known = np.flatnonzero((found >= 0) & np.isfinite(numbers))
+    known, others = known[np.argsort(numbers[known])], np.flatnonzero((found < 0) & np.isfinite(numbers))
+    if len(known):
+        nearest = known[np.searchsorted((numbers[known][1:] + numbers[known][:-1]) / 2, numbers[others])]
+        near = np.abs(numbers[nearest] - numbers[others]) <= 1e-9 * np.maximum(1.0, np.abs(numbers[others]))
+        found[others[near]] = found[nearest[near]]
+    lost = np.flatnonzero((found < 0) | (found == len(tokens)) | (found == len(tokens) + 1)).tolist()
+    need(not lost, f"there is no word for {[output.values[place] for place in lost[:1]]!r:.40}")
+    return found
 
 
 def _text(value: Any) -> str:

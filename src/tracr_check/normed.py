@@ -9,9 +9,9 @@ and multiplied by powers of two, before or after, without rounding unless the re
 
 **Lemma 1.** If twice the mean square is at most e / 2^(p + 2), for sums of p bits, then v + e is rounded to e, and
 y_d = x_d - m + r_d for one number m at each position, with |r_d| <= u (|x_d| + |m|) + l, and |r_d| <= l where x_d = 0;
-l = 2 tiny sqrt(e). *Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d
-is x_d - m rounded, for the computed mean m; and -m is a number of the format. If (x_d - m) / sqrt(e) is computed first
-and is below `tiny`, it is off by at most `tiny`, and y_d by sqrt(e) times as much. QED
+l = 4 tiny sqrt(e). *Proof.* v + e is nearer to e than to the next number, as v is less than half the distance. So y_d
+is x_d - m rounded, for the computed mean m; and -m is a number of the format. Of x_d / sqrt(e), m / sqrt(e), their
+difference and y_d each may be flushed, which changes y_d by at most tiny sqrt(e). QED
 
 **Lemma 2.** A column M of a reader gives sum of y_d M_d = sum of x_d M_d - m k + sum of r_d M_d, k the sum of M. So it
 is what a plain reader reads, up to |m| |k| + sum of |r_d M_d|, and before rounding, which acts on products of sizes at
@@ -22,8 +22,8 @@ This needs a bound of |m|. The last dimension that is written and that no reader
 of the network that is proved. Every write is meant to add up to 0 over all dimensions, with the balance.
 
 **Lemma 3.** The sum of x over all dimensions is at most s, the sum over all writes so far of the sums of their rows
-(times the sizes of what they multiply) and of the errors of their sums. So |m| <= s / D + (D + 8) u max |x|, and the
-balance is at most s + sum of the other |x_d|.
+(times the sizes of what they multiply) and of the errors of their sums. So |m| <= s / D + (D + 8) (u max |x| + tiny),
+and the balance is at most s + sum of the other |x_d|.
 
 Nothing else is assumed of balance or anchor; if they are wrong, |m| or k is large, and then so are the bounds.
 """
@@ -62,7 +62,7 @@ class Normed(Follower):
         need(mantissa == 0.5 and exponent % 2 == 1 and 1 <= epsilon < 2.0**100, "epsilon is not a power of 4")
         need(np.isin(last_bias, (0.0, 1.0)).all() and last_bias.sum() <= 1, "a layer norm has a bias")
         self.full, self.epsilon, self.last_bias, self.a = full, epsilon, last_bias, a
-        self.lost = 2 * a.tiny * float(np.sqrt(epsilon))
+        self.lost = 4 * a.tiny * float(np.sqrt(epsilon))
         read, written = full.unembed.any(1), full.embed.any(0) | full.positions.any(0)
         for heads, bias, neurons in full.blocks:
             read |= neurons.w_in.any(1)
@@ -118,7 +118,8 @@ class Normed(Follower):
         sizes = state.sizes
         sizes[self.balance] += _total(state) + self.sums[kind]
         terms = sources @ np.abs(matrix) + np.abs(bias)
-        errors = np.where(terms > 0, self.a.gamma(len(sources) + 4) * (terms + sizes) + 4 * self.a.tiny, 0.0)
+        roundings = len(sources) + 4
+        errors = np.where(terms > 0, self.a.gamma(roundings) * (terms + sizes) + 2 * roundings * self.a.tiny, 0.0)
         self.sums[kind] += MORE * (errors.sum() + sources @ _off_zero(matrix) + _off_zero(bias[None]).max())
 
     def _mean(self, kind: int, state: State) -> float:
@@ -130,7 +131,7 @@ class Normed(Follower):
             2 * MORE * square <= self.epsilon * 2.0 ** -(self.a.sum_bits + 2),
             "the variance of the stream is not surely small",
         )
-        return float(self.sums[kind] / count + (count + 8) * self.a.unit * largest) * 1.001
+        return float(self.sums[kind] / count + (count + 8) * (self.a.unit * largest + self.a.tiny)) * 1.001
 
     def _seen(self, states: States) -> States:
         """The states as readers see them."""

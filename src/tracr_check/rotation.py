@@ -17,7 +17,7 @@ from tracr_check.verdict import need
 __all__ = ["exact_product", "orthogonal", "plain_weights", "times"]
 
 READERS, WRITERS = ("W_Q", "W_K", "W_V", "W_in", "W_U"), ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
-LARGEST, PRODUCTS = 2_000, 8e9  # dimensions, and products of a rotation and weights
+LARGEST, NUMBERS, PRODUCTS = 2_000, 1e7, 1e9  # dimensions, weights, and products of both that are not 0
 
 
 def orthogonal(given: Any, width: int) -> Array:
@@ -25,19 +25,20 @@ def orthogonal(given: Any, width: int) -> Array:
     need(isinstance(given, np.ndarray) and given.shape == (width, width) and width <= LARGEST, "no rotation")
     rotation = np.asarray(given, np.float64)
     need(np.isfinite(rotation).all() and np.abs(rotation).max() <= 1, "the rotation is not orthogonal")
+    need(rotation.size * (rotation != 0).sum(0).max(initial=0) <= PRODUCTS, "too many dimensions to turn")
     need(np.array_equal(exact_product(rotation, rotation.T), np.eye(width)), "the rotation is not orthogonal")
     return rotation
 
 
 def exact_product(left: Array, right: Array) -> Array:
     """A product of two matrices that is exact in float64: every sum has multiples of a grid, and few enough bits."""
-    need(left.size * right.shape[1] <= PRODUCTS, "too many weights to turn")
+    here, there = left != 0, right != 0
     size, least = np.abs(left) @ np.abs(right), np.full((len(left), right.shape[1]), INF)
     few = bits_of(left).max(initial=0) + bits_of(right).max(initial=0) <= 53
     grids, others = grid_of(left), grid_of(right)
-    for place in np.flatnonzero((left != 0).any(0) & (right != 0).any(1)):
-        both = (left[:, place] != 0)[:, None] & (right[place] != 0)
-        np.minimum(least, times(grids[:, place][:, None], others[place][None], both), out=least)
+    for place in np.flatnonzero(here.any(0) & there.any(1)):
+        both = np.ix_(here[:, place], there[place])
+        least[both] = np.minimum(least[both], np.outer(grids[here[:, place], place], others[place, there[place]]))
     need(few and (size * (1 + 2.0**-30) <= 2.0**52 * least).all(), "a product with the rotation is not exact")
     return np.asarray(left @ right)
 
@@ -49,6 +50,8 @@ def times(left: Array, right: Array, both: NDArray[np.bool_]) -> Array:
 
 def plain_weights(weights: Mapping[str, NDArray[Any]], rotation: Array, a: Arithmetic) -> dict[str, Array]:
     """The weights of the plain network; those of the rotated one are cast to the arithmetic first."""
+    numbers, mixed = sum(one.size for one in weights.values()), (rotation != 0).sum(0).max(initial=0)
+    need(numbers <= NUMBERS and numbers * mixed <= PRODUCTS, "too many weights to turn")
     found = {}
     for name, given in weights.items():
         need(given.dtype.kind == "f" and given.ndim <= 3, f"{name} is malformed")

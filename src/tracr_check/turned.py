@@ -21,15 +21,13 @@ PAD need not satisfy 1 and 2: its boxes are widened by the errors of what is wri
 cancel. So its result is one that the plain reader may have. An exact result is that of the plain reader without any
 rounding, which is within every bound. Patterns and hidden values are then the same. A sum written into a pure dimension
 has the products of the plain sum, all with the same sign or all with the other one. Sums written into mixed dimensions
-are exact, or e takes their error: c is then what the plain network writes without rounding. Where a proof uses that a
-number is stored in a few bits, it reads the number later; readers of mixed dimensions need points (below), which are
-right whatever their bits. QED
+are exact, or e takes their error: c is then what the plain network writes without rounding. This need not be a number
+of the format, so `_unstored` takes away what the plain proof would conclude from that. QED
 
 **A sum is exact**, in any order, if all its products are multiples of a grid, and the positive ones and the negative
 ones each add up to at most 2^p grid. What a dimension holds is bounded by the boxes of its labels, and is on a grid if
-all of them are points. A hidden value is on the grid of the products that it is a sum of: a number of p bits that is
-nearest to a multiple of 2^k is one too, so rounding does not leave the grid. What a head gives is what the plain
-network writes into a label that nothing else writes and that was 0 before, with a weight 2^k, k >= 0.
+all of them are points. A hidden value whose sum is exact is on the grid of its products. What a head gives is what the
+plain network writes into a label that nothing else writes and that was 0 before, with a weight 2^k, k >= 0.
 
 The logits are off by at most e |M'| and, where they read mixed dimensions, by the error of their own sums.
 """
@@ -53,6 +51,8 @@ from tracr_check.verdict import need
 
 __all__ = ["Turned"]
 
+WORK = 5e8  # products of values and weights that are looked at value by value
+
 
 @dataclass(frozen=True, eq=False)
 class _Held:
@@ -62,13 +62,13 @@ class _Held:
     hi: Array
     grid: Array
 
-    def sums(self, matrix: Array) -> tuple[Array, Array, Array]:
-        """For sums of products with the columns of a matrix: the most of each sign, and a grid of the products."""
+    def sums(self, matrix: Array, grids: Array) -> tuple[Array, Array, Array]:
+        """For sums of products with columns of a matrix (its grids): the most of each sign, a grid of the products."""
         above, below, some = np.maximum(self.hi, 0.0), np.maximum(-self.lo, 0.0), (self.lo != 0) | (self.hi != 0)
         plus, minus = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
         up, down = above @ plus + below @ minus, above @ minus + below @ plus
         there = some[:, None] & (matrix != 0)
-        grid = times(self.grid[:, None], grid_of(matrix), there).min(0, initial=INF)
+        grid = times(self.grid[:, None], grids, there).min(0, initial=INF)
         return up * (1 + 2.0**-30), down * (1 + 2.0**-30), grid
 
 
@@ -78,7 +78,8 @@ class Turned(Follower):
     def __init__(self, rotated: Any, plain: Any, rotation: Array, a: Arithmetic) -> None:
         self.rotated, self.plain, self.rotation, self.a = rotated, plain, rotation, a
         self.mixed = (np.abs(rotation) == 1).sum(0) != 1
-        self.errors = np.zeros(len(rotation))
+        self.labels = (rotation[:, self.mixed] != 0).any(1)  # that they hold
+        self.errors, self.work = np.zeros(len(rotation)), WORK
         sizes = [max(sum(len(one.w_o) for one in heads), len(neurons.b_in)) for heads, _, neurons in rotated.blocks]
         self.terms = 4 + max(sizes, default=0)  # more roundings than any product goes through
         self.last = np.full(len(rotation), -1)
@@ -93,9 +94,8 @@ class Turned(Follower):
         grid = np.minimum(grid_of(tokens).min(0), grid_of(positions).min(0))
         alone, size = (tokens == 0).all(0) | (positions == 0).all(0), tokens.max(0) + positions.max(0)
         self._written(-1, size, alone | self._fits(size, grid))
-        self._read(0, states)
         none = np.zeros(len(size))
-        return states if states.pad is None else self._padded(states, (none, none == 0))
+        return self._seen(0, states if states.pad is None else self._padded(states, (none, none == 0)))
 
     def attended(self, layer: int, before: States, after: States) -> States:
         """The writes of heads, and what the MLP reads."""
@@ -107,8 +107,7 @@ class Turned(Follower):
         if before.pad is not None and after.pad is not None:
             given = self._given(layer, before, before.pad, after.pad)
             after = self._padded(after, self._sums(self._held(before.pad), [given], matrix, bias))
-        self._read(2 * layer + 1, after)
-        return after
+        return self._seen(2 * layer + 1, after)
 
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The writes of neurons, and what the next heads read."""
@@ -116,15 +115,16 @@ class Turned(Follower):
         for old, _ in _sure(before, after):
             held = self._held(old)
             size, exact = self._sums(held, self._hidden(layer, old, ""), neurons.w_out, neurons.b_out)
-            for name in old.tables:  # value by value, if that is not enough
-                if (self.mixed & ~exact).any():
+            for name, boxes in old.tables.items():  # value by value, if that is not enough, and not too much work
+                work = len(boxes.lo) * neurons.w_out.size
+                if (self.mixed & ~exact).any() and work <= self.work:
+                    self.work -= work
                     exact = exact | self._sums(held, self._hidden(layer, old, name), neurons.w_out, neurons.b_out)[1]
             self._written(2 * layer + 1, size, exact)
         if before.pad is not None:
             hidden = self._hidden(layer, before.pad, "")
             after = self._padded(after, self._sums(self._held(before.pad), hidden, neurons.w_out, neurons.b_out))
-        self._read(2 * layer + 2, after)
-        return after
+        return self._seen(2 * layer + 2, after)
 
     def logits(self, states: States, unembed: Array) -> tuple[Array, Array]:
         """The errors of the dimensions, and those of the sums."""
@@ -133,10 +133,26 @@ class Turned(Follower):
         need(size.max(initial=0.0) < self.a.largest, "numbers too large")
         own = np.where((matrix[self.mixed] != 0).any(0), self.a.gamma((matrix != 0).sum(0) + 2.0) * size, 0.0)
         narrow = self.a.stored_unit * 2 * size + self.a.stored_tiny if self.a.narrow else 0.0
-        found = (self.errors @ np.abs(matrix) + own + narrow) * (1 + 2.0**-30) + len(matrix) * self.a.tiny * (own > 0)
+        lost = 2 * (len(matrix) + 2) * self.a.tiny * (own > 0)
+        found = (self.errors @ np.abs(matrix) + own + narrow) * (1 + 2.0**-30) + lost
         return 0.0 * found, found
 
     # One sub-layer
+
+    def _seen(self, time: int, states: States) -> States:
+        """The states for the readers at a time, all of which are right about them."""
+        pad = None if states.pad is None else self._unstored(states.pad)
+        found = States(self._unstored(states.tokens), self._unstored(states.bos), pad)
+        self._read(time, found)
+        return found
+
+    def _unstored(self, state: State) -> State:
+        """A state whose labels in mixed dimensions need not be numbers of the format: only points have grids."""
+        tables = {}
+        for name, boxes in state.tables.items():
+            unknown = self.labels[boxes.dims] & (boxes.lo != boxes.hi)
+            tables[name] = replace(boxes, grid=np.where(unknown, 0.0, boxes.grid))
+        return replace(state, tables=tables)
 
     def _held(self, state: State) -> _Held:
         """What the dimensions hold: c R, variable by variable; with the errors so far."""
@@ -169,7 +185,7 @@ class Turned(Follower):
             empty = (held.lo == 0) & (held.hi == 0)
             for matrix, bias in readers:
                 mixing = (matrix[self.mixed & ~empty] != 0).any(0)
-                up, down, grid = held.sums(matrix[:, mixing])
+                up, down, grid = held.sums(matrix[:, mixing], grid_of(matrix[:, mixing]))
                 reach = np.maximum(up + np.maximum(bias[mixing], 0), down + np.maximum(-bias[mixing], 0))
                 exact = self._fits(reach, np.minimum(grid, grid_of(bias[mixing])))
                 need(exact.all(), "a sum over rotated dimensions is not surely exact", f"layer {layer}, reader")
@@ -179,9 +195,9 @@ class Turned(Follower):
 
         `sources` are ranges of what the rows of the matrix multiply, of which one holds.
         """
-        most, exact = np.zeros(len(bias)), np.ones(len(bias), bool)
+        most, exact, grids = np.zeros(len(bias)), np.ones(len(bias), bool), grid_of(matrix)
         for one in sources:
-            up, down, grid = one.sums(matrix)
+            up, down, grid = one.sums(matrix, grids)
             reach = np.maximum(up, down) + np.abs(bias) + _sizes(held)
             untouched = (up == 0) & (down == 0) & (bias == 0)
             fits = self._fits(reach, np.minimum(np.minimum(grid, held.grid), grid_of(bias)))
@@ -192,7 +208,7 @@ class Turned(Follower):
     def _off(self, size: Array, exact: NDArray[np.bool_]) -> Array:
         """The errors of sums into mixed dimensions, from the sizes of their terms."""
         a, terms = self.a, self.terms
-        off = (a.gamma(terms) + (3 * a.stored_unit if a.narrow else 0.0)) * size + terms * a.stored_tiny
+        off = (a.gamma(terms) + (3 * a.stored_unit if a.narrow else 0.0)) * size + 2 * terms * a.stored_tiny
         return np.where(self.mixed & ~exact, 1.01 * off, 0.0)
 
     def _written(self, time: int, size: Array, exact: NDArray[np.bool_]) -> None:
@@ -234,9 +250,10 @@ class Turned(Follower):
         rows = len(state.tables[name].lo) if name else 1
         env = Env(rows, {name: np.arange(rows)} if name else {})
         pre = joined(read_state(state, neurons.w_in, neurons.b_in), set(env.codes), env, np.arange(len(neurons.b_in)))
-        high = np.maximum(pre.hi + rounded(pre, self.a, neurons.b_in), 0.0)
+        off = rounded(pre, self.a, neurons.b_in)
+        high, grid = np.maximum(pre.hi + off, 0.0), np.where(off == 0, pre.grid, 0.0)
         for row in range(rows):
-            yield _Held(0 * high[row], high[row], pre.grid[row])
+            yield _Held(0 * high[row], high[row], grid[row])
 
     def _given(self, layer: int, states: States, before: State, after: State) -> _Held:
         """What the components of heads give at a kind of position."""
@@ -262,7 +279,7 @@ class Turned(Follower):
                 most[place] = min(most[place], size / weight)
                 if points:
                     grid[place] = min([float(grid_of(lo).min()) for lo, _, _ in column], default=INF) / weight
-        return _Held(-1.01 * most, 1.01 * most, grid)
+        return _Held(-1.02 * most, 1.02 * most, grid)
 
 
 def _sizes(held: _Held) -> Array:

@@ -34,6 +34,7 @@ def prove_variant(
     """Prove the theorem of a variant; the result are its assumptions beyond those of the arithmetic."""
     variant = model["variant"]
     need(isinstance(variant, dict) and isinstance(variant.get("steps"), list), "malformed variant")
+    need(set(variant) <= {"steps", "noise", "epsilon", "width"}, "there are no rules for this variant")
     steps = ", ".join(map(str, variant["steps"]))[:100]
     if variant.get("noise") != 0:
         reject(f"there are no rules for noise: {steps}")

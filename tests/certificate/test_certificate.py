@@ -20,6 +20,7 @@ import tracr_check
 from tests.agreement import load_compiled
 from tests.cli.calling import invoke, invoke_json, run
 from tracr.certificate.certificate import Certificate
+from tracr.cli.description import certificate_json
 from tracr.errors import CertificateError, FormatError
 from tracr.rasp import programs, rasp
 
@@ -117,6 +118,33 @@ def test_a_forged_record_is_not_saved_again(tmp_path: Path) -> None:
     load_compiled(tmp_path / "forged").save_pretrained(tmp_path / "gpt2")
     assert "ACCEPTED" not in (tmp_path / "gpt2" / "README.md").read_text(encoding="utf-8")
     assert not json.loads((tmp_path / "gpt2" / "tracr" / "verdict.json").read_text())["accepted"]
+
+
+def test_a_forged_record_is_not_shown_as_accepted(tmp_path: Path) -> None:
+    """What describes a model (`tracr info`, the explorer) checks a record again."""
+    MODEL.certify().save(tmp_path / "model")
+    broken(MODEL).certify().save(tmp_path / "wrong")
+    path = tmp_path / "wrong" / "verdict.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "accepted": True, "reason": "", "place": ""}))
+    forged, right = (load_compiled(tmp_path / name) for name in ("wrong", "model"))
+    assert forged.certificate is not None
+    assert forged.certificate.accepted
+    assert "#868e96" in forged.certificate._repr_html_()
+    for model, accepted in ((forged, False), (right, True)):
+        found = certificate_json(model)
+        assert found is not None
+        assert (found["accepted"], found["recorded"]) == (accepted, False)
+        assert model.certified is accepted
+
+
+def test_a_certificate_ends_when_arrays_are_changed() -> None:
+    """The arrays of a model can be written to; the weights that were checked are then gone."""
+    model = tracr.compile(rasp.tokens.named("same"), "ab", 3)
+    assert model.certify().accepted
+    model.parameters.W_U[:] = model.parameters.W_U[:, ::-1].copy()
+    assert not model.certified
+    assert model.certificate is None
+    assert not model.certify().accepted
 
 
 def test_a_folder_without_a_certificate_has_none(tmp_path: Path) -> None:

@@ -195,10 +195,11 @@ def header(entries: dict[str, Any], data: bytes = b"") -> bytes:
             b"x" * 8,
         ),
         header({"a": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}}, b"x" * 9),
+        header({"__metadata__": {"format": "flax"}, "a": {"dtype": "I8", "shape": [1], "data_offsets": [0, 1]}}, b"x"),
     ],
 )
 def test_arrays_fill_the_file(data: bytes) -> None:
-    """Huge, missing, overlapping and unused parts of a file."""
+    """Huge, missing, overlapping and unused parts of a file; arrays that transformers reads as another framework's."""
     with pytest.raises((Rejected, KeyError, ValueError)):
         parse_tensors(data, TABLES)
 
@@ -232,6 +233,19 @@ def test_the_files_are_listed_in_reading_order() -> None:
     for place, name in enumerate(listed):
         used = re.findall(r"^from tracr_check\.(\w+) import", (folder / f"{name}.py").read_text(encoding="utf-8"), re.M)
         assert set(used) <= set(listed[:place]), name
+
+
+def test_a_reason_cannot_look_like_a_verdict(tmp_path: Path) -> None:
+    """Names in the folder are quoted in reasons and assumptions, but cannot begin a line."""
+
+    def change(content: dict[str, bytes]) -> None:
+        entry = {"dtype": "I8", "shape": [1], "data_offsets": [5, 6]}
+        content[WEIGHTS] = header({"x\nACCEPTED\x1b[2J": entry}, b"x" * 6)
+
+    text = str(tracr_check.check_folder(saved(tmp_path, change)))
+    assert text.startswith("REJECTED: ")
+    assert "ACCEPTED" in text
+    assert text.isprintable()
 
 
 def test_old_hints_are_refused_with_what_to_do(tmp_path: Path) -> None:

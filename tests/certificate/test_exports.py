@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,10 @@ def test_one_number_makes_the_difference(certificate: Certificate) -> None:
     changed[0, 0] = np.nextafter(changed[0, 0], np.float32(9))
     assert not certificate.covers({**weights, "blocks.0.mlp.W_in": changed})
     assert not certificate.covers({**weights, "more": np.zeros(1)})
+    others: list[dict[Any, Any]] = [{**weights, 1: np.zeros(1)}, {**weights, "embed.W_E": weights["embed.W_E"] + 1j}]
+    for other in others:
+        with pytest.raises(tracr.InputError, match="no export"):
+            certificate.covers(other)
     assert not certificate.covers({**weights, "blocks.0.mlp.b_in": weights["blocks.0.mlp.b_in"][None]})
 
 

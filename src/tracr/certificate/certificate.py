@@ -108,7 +108,7 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         title, *lines = str(self).split("\n")
-        colour = "#2b8a3e" if self.accepted else "#e03131"
+        colour = "#868e96" if self.recorded else "#2b8a3e" if self.accepted else "#e03131"
         return (
             f'<div class="tracr"><b style="color: {colour}">{escape(title)}</b>'
             f"{''.join(f'<br>{escape(line)}' for line in lines)}</div>"

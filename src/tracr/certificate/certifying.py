@@ -11,6 +11,7 @@ from typing import Any
 
 from tracr import arguments
 from tracr.certificate.certificate import Certificate
+from tracr.certificate.exports import exported_sha256
 from tracr.certificate.hints import hints
 from tracr.errors import TracrError, WriteError
 from tracr.model.designed import DesignedModel
@@ -73,24 +74,25 @@ def keep(model: DesignedModel, certificate: Certificate) -> None:
 
 
 def certificate_of(model: DesignedModel) -> Certificate | None:
-    """The last certificate of a model, or None."""
+    """The last certificate of a model, or None; also None if it is of weights that were changed in their arrays."""
     kept: Certificate | None = model.__dict__.get(KEPT)
-    return kept
+    if kept is None or not kept.accepted:
+        return kept
+    digest = exported_sha256(dict(model.parameters.named()), kept.verdict.arithmetic)
+    return kept if digest == kept.verdict.weights_sha256 else None
 
 
-def shown_certificate(model: DesignedModel, checked: bool = False) -> Certificate | None:
-    """The certificate that descriptions of a model show: the last one, else a new one.
+def shown_certificate(model: DesignedModel) -> Certificate | None:
+    """The certificate that descriptions of a model show: the last one, else a new one; a record is checked again.
 
-    `checked`: a record that was read from files is checked again, not repeated. None for a very large model, and where
-    the disk refuses the temporary files of the check.
+    None for a very large model, and where the disk refuses the temporary files of the check.
     """
     known = certificate_of(model)
-    record = known if checked and known is not None and known.recorded else None
-    if known is not None and record is None:
+    if known is not None and not known.recorded:
         return known
     if model.n_parameters > SHOWN_PARAMETERS:
         return None
     try:
-        return certify(model) if record is None else certify(model, record.verdict.arithmetic, record.verdict.padded)
+        return certify(model) if known is None else certify(model, known.verdict.arithmetic, known.verdict.padded)
     except WriteError:
         return None

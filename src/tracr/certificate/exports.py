@@ -37,9 +37,10 @@ def _arrays(exported: Any) -> dict[str, NDArray[Any]]:
         raise CertificateError(CHECKPOINT, hint=OF_THE_MODEL)
     if hasattr(exported, "state_dict"):
         return {name: tensor.detach().cpu().double().numpy() for name, tensor in exported.state_dict().items()}
-    if isinstance(exported, Mapping):
-        return {str(name): np.asarray(array, np.float64) for name, array in exported.items()}
-    raise InputError(f"{type(exported).__name__} is no export", hint="pass a module, a dict of arrays, or a file")
+    named = isinstance(exported, Mapping) and all(isinstance(name, str) for name in exported)
+    if named and not any(map(np.iscomplexobj, exported.values())):
+        return {name: np.asarray(array, np.float64) for name, array in exported.items()}
+    raise InputError(f"{type(exported).__name__} is no export", hint="pass a module, a dict of real arrays, or a file")
 
 
 def _file_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -49,8 +50,10 @@ def _file_arrays(path: Path) -> dict[str, NDArray[Any]]:
         onnx = need("onnx", "onnx")
         graph = onnx.load_model_from_string(read_file(path, LARGEST[WEIGHTS])).graph
         found = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
+        if len(found) < len(graph.initializer):
+            raise InputError(f"{path} has two arrays of one name", hint="pass a file that to_onnx wrote")
         return {name: array for name, array in found.items() if array.dtype.kind == "f"}  # the others are sizes
     try:
         return parse_tensors(read_file(path, LARGEST[WEIGHTS]), path.name)
-    except (Rejected, KeyError, TypeError, ValueError) as error:
+    except (Rejected, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}", hint="pass an .onnx or a .safetensors file") from None
