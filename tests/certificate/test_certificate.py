@@ -81,6 +81,25 @@ def test_the_arithmetic_and_the_padding_are_those_asked_for() -> None:
         MODEL.certify(padded=1)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("FLOAT32", "did you mean float32"), ("bfloat", "did you mean bfloat16"), (32, "arithmetics are")],
+)
+def test_an_unknown_arithmetic_is_refused_with_the_nearest(name: object, hint: str) -> None:
+    """The hint lists all of them too."""
+    with pytest.raises(tracr.TracrError, match=rf"there is no arithmetic {name!r}\n  hint: {hint}.*float32-fused"):
+        MODEL.certify(name)  # type: ignore[arg-type]
+
+
+def test_a_certificate_prints_in_one_line() -> None:
+    """In Python and in a terminal; `print` has the theorem, and notebooks have it in HTML."""
+    model = replace(MODEL)
+    found = model.certify()
+    assert repr(found) == "Certificate(ACCEPTED in float32, lengths 1 to 4, padded)"
+    assert found.theorem in str(found)
+    assert "every input" in found._repr_html_()
+
+
 def test_changed_weights_can_be_certified() -> None:
     """The checker reads the weights: a change that harms nothing is accepted, whoever made it."""
     weights = {name: array.copy() for name, array in MODEL.parameters.named()}
@@ -257,6 +276,44 @@ def test_a_probe_on_the_command_line() -> None:
     """numpy in float32 conforms to float32, and is not in another format."""
     assert "no violation of float32 was found" in invoke("certify", "--probe", "numpy")
     assert run("certify", "--probe", "numpy", "--arithmetic", "bfloat16").returncode == 1
+
+
+def test_a_probe_is_in_the_format_of_the_arithmetic() -> None:
+    """Where the backend has the format; if not, the message names those that have."""
+    assert "numpy" in invoke("certify", "--probe", "numpy", "--arithmetic", "float64")
+    assert invoke_json("certify", "--probe", "numpy", "--arithmetic", "float64")["dtype"] == "float64"
+    done = run("certify", "--probe", "kernel", "--arithmetic", "bfloat16")
+    assert done.returncode == 1
+    assert "kernel cannot be probed in 'bfloat16'" in done.stderr
+    assert "in bfloat16: torch" in done.stderr
+
+
+def test_a_probe_takes_no_model() -> None:
+    """Options that are about a model are refused, not ignored."""
+    done = run("certify", "--probe", "numpy", "--level", 2, "-o", "nowhere")
+    assert done.returncode == 2
+    assert "leave out --level, --output" in done.stderr
+
+
+def test_a_model_for_a_format_is_certified_in_it(tmp_path: Path) -> None:
+    """`--dtype` compiles for it; `--arithmetic` is the same unless another is named, for saved models too."""
+    folder = tmp_path / "short"
+    found = invoke_json("certify", "hist", "--max-len", 3, "--dtype", "bfloat16", "-o", folder)
+    assert (found["accepted"], found["arithmetic"]) == (True, "bfloat16")
+    assert invoke_json("certify", folder)["arithmetic"] == "bfloat16"
+    assert invoke_json("certify", folder, "--arithmetic", "float32")["arithmetic"] == "float32"
+
+
+def test_certify_replaces_other_folders_only_when_asked(tmp_path: Path) -> None:
+    """As `compile` does."""
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    words = ("certify", "hist", "--max-len", "3", "-o", str(tmp_path))
+    done = run(*words)
+    assert done.returncode == 1
+    assert "--overwrite" in done.stderr
+    assert (tmp_path / "notes.txt").exists()
+    assert "saved in" in invoke(*words, "--overwrite")
+    assert tracr_check.check_folder(tmp_path).accepted
 
 
 def test_info_shows_the_verdict() -> None:

@@ -15,6 +15,8 @@ from tracr.certificate.hints import hints
 from tracr.errors import TracrError, WriteError
 from tracr.model.designed import DesignedModel
 from tracr.saving.models import CONTENT, files_of
+from tracr.spelling import did_you_mean
+from tracr.values import short_repr
 from tracr.writing import written_to
 from tracr_check import ARITHMETICS, Verdict, check_folder
 
@@ -28,7 +30,7 @@ KEPT = "_certificate"  # in the model's __dict__, as `cached_property` does: cop
 
 def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = True) -> Certificate:
     """Run the checker on the model's files; see `CompiledModel.certify`."""
-    arguments.one_of("arithmetic", arithmetic, [*ARITHMETICS])
+    _check_arithmetic(arithmetic)
     padded = arguments.flag("padded", padded)
     files = files_of(model)
     try:
@@ -41,6 +43,14 @@ def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = Tr
     certificate = Certificate(_with_problem(files_verdict({**files, CERTIFICATE: content}), problem), content, model)
     keep(model, certificate)
     return certificate
+
+
+def _check_arithmetic(name: object) -> None:
+    """It must be the name of one."""
+    if not isinstance(name, str) or name not in ARITHMETICS:
+        listed = f"arithmetics are {', '.join(ARITHMETICS)}"
+        meant = did_you_mean(str(name).lower(), ARITHMETICS)
+        raise TracrError(f"there is no arithmetic {short_repr(name)}", hint=f"{meant} {listed}".strip())
 
 
 def hints_file(found: Mapping[str, Any], files: Mapping[str, bytes], arithmetic: str, padded: bool) -> bytes:
