@@ -322,6 +322,35 @@ def test_info_shows_the_verdict() -> None:
     assert invoke_json("info", "hist", "--max-len", 3)["certificate"]["accepted"]
 
 
+def test_info_shows_a_rejection(tmp_path: Path) -> None:
+    """With its reason, whether it was saved or is found now."""
+    wrong = broken(MODEL)
+    for save in (wrong.certify().save, wrong.save):
+        save(tmp_path / "wrong")
+        assert re.search(
+            r"certificate +REJECTED in float32, padded: \d is not surely", invoke("info", tmp_path / "wrong")
+        )
+
+
+def test_the_verdict_shown_is_in_the_format_of_the_model() -> None:
+    """`info` and the explorer check a model for bfloat16 in bfloat16."""
+    short = tracr.compile(programs.make_hist(), "abc", 3, dtype="bfloat16")
+    assert short.explore("abc").data["certificate"]["headline"] == "ACCEPTED in bfloat16, lengths 1 to 3, padded"
+    assert "ACCEPTED in bfloat16" in invoke("info", "hist", "--max-len", 3, "--dtype", "bfloat16")
+
+
+@pytest.mark.parametrize("arithmetic", ["float64", "float32-fused"])
+def test_a_checkpoint_is_checked_in_float32(arithmetic: str, tmp_path: Path) -> None:
+    """Whatever the model was certified in before: a GPT-2 runs in float32. The model keeps its certificate."""
+    model = replace(MODEL)
+    before = model.certify(arithmetic)
+    model.save_pretrained(tmp_path / "gpt2")
+    found = tracr_check.check_folder(tmp_path / "gpt2")
+    assert (found.accepted, found.arithmetic.partition("-")[0]) == (True, "float32")
+    assert "REJECTED" not in (tmp_path / "gpt2" / "README.md").read_text(encoding="utf-8")
+    assert model.certificate is before
+
+
 def test_pages_show_the_verdict(tmp_path: Path) -> None:
     """The explorer's data and the card of a checkpoint; the card's verdict is about the tensors of the GPT-2."""
     assert MODEL.explore("abc").data["certificate"]["headline"].startswith("ACCEPTED")

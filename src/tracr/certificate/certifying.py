@@ -6,6 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,19 +89,24 @@ def certificate_of(model: DesignedModel) -> Certificate | None:
     return kept
 
 
-def shown_certificate(model: DesignedModel, checked: bool = False) -> Certificate | None:
+def shown_certificate(model: DesignedModel, checked: bool = False, dtype: str = "") -> Certificate | None:
     """The certificate that descriptions of a model show: the last one, else a new one.
 
-    `checked`: a record that was read from files is checked again, not repeated. None for a very large model, and where
-    the disk refuses the temporary files of the check.
+    `checked`: a record that was read from files is checked again, not repeated. `dtype`: a certificate in another
+    format is not shown; a new one in this format is, and the model keeps its own. None for a very large model, and
+    where the disk refuses the temporary files of the check.
     """
     known = certificate_of(model)
-    record = known if checked and known is not None and known.recorded else None
-    if known is not None and record is None:
+    other = bool(dtype) and known is not None and known.verdict.arithmetic.partition("-")[0] != dtype
+    if known is not None and not other and not (checked and known.recorded):
         return known
     if model.n_parameters > SHOWN_PARAMETERS:
         return None
     try:
-        return certify(model) if record is None else certify(model, record.verdict.arithmetic, record.verdict.padded)
+        if known is None:
+            return certify(model, dtype or (model.options.dtype if model.plain is model else "float32"))
+        if other:
+            return replace(certify(replace(model), dtype, known.verdict.padded), model=model)
+        return certify(model, known.verdict.arithmetic, known.verdict.padded)
     except WriteError:
         return None
