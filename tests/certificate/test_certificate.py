@@ -19,6 +19,7 @@ import tracr
 import tracr_check
 from tests.agreement import load_compiled
 from tests.cli.calling import invoke, invoke_json, run
+from tests.natural.twins import untrained
 from tracr.certificate.certificate import Certificate
 from tracr.errors import CertificateError, FormatError
 from tracr.rasp import programs, rasp
@@ -238,11 +239,19 @@ def test_variants_are_checked_or_refused(variant: str) -> None:
     assert found.accepted or re.search(r"there are no rules for noise: \w", found.reason)
 
 
-def test_models_of_other_kinds_say_why_they_have_none() -> None:
-    """Compressed models are refused with what to do instead."""
+def test_models_of_other_kinds_say_why_they_have_none(tmp_path: Path) -> None:
+    """Compressed and trained models are refused with what to do instead, by `certify` and by `save`."""
     small = tracr.compress(tracr.compile(programs.make_hist(), "abc", 3, level=0), method="exact")
     with pytest.raises(tracr.TracrError, match=r"no rules for projected weights(?s:.*)certify model\.compiled"):
         small.certify()  # type: ignore[attr-defined]
+    with pytest.raises(CertificateError, match=r"no certificate to save: .* projected weights(?s:.*)model\.compiled"):
+        small.save(tmp_path / "small", certificate=True)
+    twin = untrained(tracr.compile(programs.make_hist(), "ab", 2))
+    with pytest.raises(tracr.TracrError, match="a twin has no certify: it was trained"):
+        twin.certify()  # type: ignore[attr-defined]
+    with pytest.raises(CertificateError, match=r"no certificate to save: .* trained weights"):
+        twin.save(tmp_path / "twin", certificate=True)
+    assert not list(tmp_path.iterdir())
 
 
 # The command line
