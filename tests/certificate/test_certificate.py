@@ -19,6 +19,7 @@ import tracr
 import tracr_check
 from tests.agreement import load_compiled
 from tests.cli.calling import invoke, invoke_json, run
+from tests.natural.twins import untrained
 from tracr.certificate.certificate import Certificate
 from tracr.cli.description import certificate_json
 from tracr.errors import CertificateError, FormatError
@@ -80,6 +81,25 @@ def test_the_arithmetic_and_the_padding_are_those_asked_for() -> None:
         MODEL.certify("float31")
     with pytest.raises(tracr.TracrError, match="padded"):
         MODEL.certify(padded=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("FLOAT32", "did you mean float32"), ("bfloat", "did you mean bfloat16"), (32, "arithmetics are")],
+)
+def test_an_unknown_arithmetic_is_refused_with_the_nearest(name: object, hint: str) -> None:
+    """The hint lists all of them too."""
+    with pytest.raises(tracr.TracrError, match=rf"there is no arithmetic {name!r}\n  hint: {hint}.*float32-fused"):
+        MODEL.certify(name)  # type: ignore[arg-type]
+
+
+def test_a_certificate_prints_in_one_line() -> None:
+    """In Python and in a terminal; `print` has the theorem, and notebooks have it in HTML."""
+    model = replace(MODEL)
+    found = model.certify()
+    assert repr(found) == "Certificate(ACCEPTED in float32, lengths 1 to 4, padded)"
+    assert found.theorem in str(found)
+    assert "every input" in found._repr_html_()
 
 
 def test_changed_weights_can_be_certified() -> None:
@@ -247,11 +267,19 @@ def test_variants_are_checked_or_refused(variant: str) -> None:
     assert found.accepted or re.search(r"there are no rules for noise: \w", found.reason)
 
 
-def test_models_of_other_kinds_say_why_they_have_none() -> None:
-    """Compressed models are refused with what to do instead."""
+def test_models_of_other_kinds_say_why_they_have_none(tmp_path: Path) -> None:
+    """Compressed and trained models are refused with what to do instead, by `certify` and by `save`."""
     small = tracr.compress(tracr.compile(programs.make_hist(), "abc", 3, level=0), method="exact")
     with pytest.raises(tracr.TracrError, match=r"no rules for projected weights(?s:.*)certify model\.compiled"):
         small.certify()  # type: ignore[attr-defined]
+    with pytest.raises(CertificateError, match=r"no certificate to save: .* projected weights(?s:.*)model\.compiled"):
+        small.save(tmp_path / "small", certificate=True)
+    twin = untrained(tracr.compile(programs.make_hist(), "ab", 2))
+    with pytest.raises(tracr.TracrError, match="a twin has no certify: it was trained"):
+        twin.certify()  # type: ignore[attr-defined]
+    with pytest.raises(CertificateError, match=r"no certificate to save: .* trained weights"):
+        twin.save(tmp_path / "twin", certificate=True)
+    assert not list(tmp_path.iterdir())
 
 
 # The command line
@@ -287,10 +315,77 @@ def test_a_probe_on_the_command_line() -> None:
     assert run("certify", "--probe", "numpy", "--arithmetic", "bfloat16").returncode == 1
 
 
+def test_a_probe_is_in_the_format_of_the_arithmetic() -> None:
+    """Where the backend has the format; if not, the message names those that have."""
+    assert "numpy" in invoke("certify", "--probe", "numpy", "--arithmetic", "float64")
+    assert invoke_json("certify", "--probe", "numpy", "--arithmetic", "float64")["dtype"] == "float64"
+    done = run("certify", "--probe", "kernel", "--arithmetic", "bfloat16")
+    assert done.returncode == 1
+    assert "kernel cannot be probed in 'bfloat16'" in done.stderr
+    assert "in bfloat16: torch" in done.stderr
+
+
+def test_a_probe_takes_no_model() -> None:
+    """Options that are about a model are refused, not ignored."""
+    done = run("certify", "--probe", "numpy", "--level", 2, "-o", "nowhere")
+    assert done.returncode == 2
+    assert "leave out --level, --output" in done.stderr
+
+
+def test_a_model_for_a_format_is_certified_in_it(tmp_path: Path) -> None:
+    """`--dtype` compiles for it; `--arithmetic` is the same unless another is named, for saved models too."""
+    folder = tmp_path / "short"
+    found = invoke_json("certify", "hist", "--max-len", 3, "--dtype", "bfloat16", "-o", folder)
+    assert (found["accepted"], found["arithmetic"]) == (True, "bfloat16")
+    assert invoke_json("certify", folder)["arithmetic"] == "bfloat16"
+    assert invoke_json("certify", folder, "--arithmetic", "float32")["arithmetic"] == "float32"
+
+
+def test_certify_replaces_other_folders_only_when_asked(tmp_path: Path) -> None:
+    """As `compile` does."""
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    words = ("certify", "hist", "--max-len", "3", "-o", str(tmp_path))
+    done = run(*words)
+    assert done.returncode == 1
+    assert "--overwrite" in done.stderr
+    assert (tmp_path / "notes.txt").exists()
+    assert "saved in" in invoke(*words, "--overwrite")
+    assert tracr_check.check_folder(tmp_path).accepted
+
+
 def test_info_shows_the_verdict() -> None:
     """In the table and as JSON."""
     assert "ACCEPTED in float32" in invoke("info", "hist", "--max-len", 3)
     assert invoke_json("info", "hist", "--max-len", 3)["certificate"]["accepted"]
+
+
+def test_info_shows_a_rejection(tmp_path: Path) -> None:
+    """With its reason, whether it was saved or is found now."""
+    wrong = broken(MODEL)
+    for save in (wrong.certify().save, wrong.save):
+        save(tmp_path / "wrong")
+        assert re.search(
+            r"certificate +REJECTED in float32, padded: \d is not surely", invoke("info", tmp_path / "wrong")
+        )
+
+
+def test_the_verdict_shown_is_in_the_format_of_the_model() -> None:
+    """`info` and the explorer check a model for bfloat16 in bfloat16."""
+    short = tracr.compile(programs.make_hist(), "abc", 3, dtype="bfloat16")
+    assert short.explore("abc").data["certificate"]["headline"] == "ACCEPTED in bfloat16, lengths 1 to 3, padded"
+    assert "ACCEPTED in bfloat16" in invoke("info", "hist", "--max-len", 3, "--dtype", "bfloat16")
+
+
+@pytest.mark.parametrize("arithmetic", ["float64", "float32-fused"])
+def test_a_checkpoint_is_checked_in_float32(arithmetic: str, tmp_path: Path) -> None:
+    """Whatever the model was certified in before: a GPT-2 runs in float32. The model keeps its certificate."""
+    model = replace(MODEL)
+    before = model.certify(arithmetic)
+    model.save_pretrained(tmp_path / "gpt2")
+    found = tracr_check.check_folder(tmp_path / "gpt2")
+    assert (found.accepted, found.arithmetic.partition("-")[0]) == (True, "float32")
+    assert "REJECTED" not in (tmp_path / "gpt2" / "README.md").read_text(encoding="utf-8")
+    assert model.certificate is before
 
 
 def test_pages_show_the_verdict(tmp_path: Path) -> None:

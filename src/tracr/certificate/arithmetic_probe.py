@@ -21,7 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr import arguments
 from tracr.certificate.backends import BACKENDS, Backend
+from tracr.errors import TracrError
+from tracr.values import short_repr
 from tracr_check import ARITHMETICS, Arithmetic
 
 __all__ = ["Probe", "probe", "probe_backend"]
@@ -95,9 +98,24 @@ class Probe:
         return {**found, "conforms": self.conforms}
 
 
-def probe(backend: str, seed: int = 0) -> Probe:
-    """Probe a backend of `BACKENDS`, in float32 on the CPU."""
-    return probe_backend(BACKENDS[backend](), seed)
+def probe(backend: str, seed: int = 0, dtype: str = "float32") -> Probe:
+    """Probe a backend of `BACKENDS` in a format, on the CPU.
+
+    >>> probe("numpy").conforms
+    ['float32', 'float32-leak', 'float32-fused']
+    >>> probe("numpy", dtype="bfloat16")
+    Traceback (most recent call last):
+    tracr.errors.TracrError: numpy cannot be probed in 'bfloat16'
+      hint: numpy can be probed in float64, float32; in bfloat16: torch, torch-sdpa, jax
+    """
+    make, formats = BACKENDS[arguments.one_of("backend", backend, [*BACKENDS])]
+    if dtype not in formats:
+        others = ", ".join(name for name, (_, held) in BACKENDS.items() if dtype in held)
+        raise TracrError(
+            f"{backend} cannot be probed in {short_repr(dtype)}",
+            hint=f"{backend} can be probed in {', '.join(formats)}" + (f"; in {dtype}: {others}" if others else ""),
+        )
+    return probe_backend(make(dtype), seed)
 
 
 def probe_backend(backend: Backend, seed: int = 0) -> Probe:

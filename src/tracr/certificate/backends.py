@@ -213,12 +213,13 @@ def onnxruntime_backend(dtype: str = "float32") -> Backend:
     )
 
 
-BACKENDS: dict[str, Callable[[], Backend]] = {
-    "numpy": numpy_backend,
-    "kernel": kernel_backend,
-    "torch": torch_backend,
-    "torch-sdpa": torch_sdpa,
-    "jax": jax_backend,
-    "onnxruntime": onnxruntime_backend,
+ALL = ("float64", "float32", "float16", "bfloat16")
+BACKENDS: dict[str, tuple[Callable[[str], Backend], tuple[str, ...]]] = {
+    "numpy": (numpy_backend, ("float64", "float32")),
+    "kernel": (lambda dtype: kernel_backend(), ("float32",)),
+    "torch": (torch_backend, ALL),
+    "torch-sdpa": (torch_sdpa, ALL),
+    "jax": (jax_backend, ALL),
+    "onnxruntime": (onnxruntime_backend, ("float64", "float32")),
 }
-"""The backends of `tracr certify --probe`, in float32 on the CPU."""
+"""The backends of `tracr certify --probe`, on the CPU, and the formats in which each can be probed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Certificate"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
     """What the checker `tracr_check` says of a model: accepted, for every input, or rejected with the reason.
 
@@ -25,8 +25,8 @@ class Certificate:
     """
 
     verdict: Verdict
-    hints: bytes = field(repr=False)
-    model: DesignedModel = field(repr=False)
+    hints: bytes
+    model: DesignedModel
     recorded: bool = False
 
     @property
@@ -78,6 +78,9 @@ class Certificate:
 
     def __bool__(self) -> bool:
         return self.accepted
+
+    def __repr__(self) -> str:
+        return f"Certificate({self.headline})"
 
     @property
     def headline(self) -> str:

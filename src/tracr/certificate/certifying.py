@@ -6,6 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tracr.certificate.hints import hints
 from tracr.errors import TracrError, WriteError
 from tracr.model.designed import DesignedModel
 from tracr.saving.models import CONTENT, files_of
+from tracr.spelling import did_you_mean
+from tracr.values import short_repr
 from tracr.writing import written_to
 from tracr_check import ARITHMETICS, Verdict, check_folder
 
@@ -29,7 +32,7 @@ KEPT = "_certificate"  # in the model's __dict__, as `cached_property` does: cop
 
 def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = True) -> Certificate:
     """Run the checker on the model's files; see `CompiledModel.certify`."""
-    arguments.one_of("arithmetic", arithmetic, [*ARITHMETICS])
+    _check_arithmetic(arithmetic)
     padded = arguments.flag("padded", padded)
     files = files_of(model)
     try:
@@ -42,6 +45,14 @@ def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = Tr
     certificate = Certificate(_with_problem(files_verdict({**files, CERTIFICATE: content}), problem), content, model)
     keep(model, certificate)
     return certificate
+
+
+def _check_arithmetic(name: object) -> None:
+    """It must be the name of one."""
+    if not isinstance(name, str) or name not in ARITHMETICS:
+        listed = f"arithmetics are {', '.join(ARITHMETICS)}"
+        meant = did_you_mean(str(name).lower(), ARITHMETICS)
+        raise TracrError(f"there is no arithmetic {short_repr(name)}", hint=f"{meant} {listed}".strip())
 
 
 def hints_file(found: Mapping[str, Any], files: Mapping[str, bytes], arithmetic: str, padded: bool) -> bytes:
@@ -82,17 +93,23 @@ def certificate_of(model: DesignedModel) -> Certificate | None:
     return kept if digest == kept.verdict.weights_sha256 else None
 
 
-def shown_certificate(model: DesignedModel) -> Certificate | None:
+def shown_certificate(model: DesignedModel, dtype: str = "") -> Certificate | None:
     """The certificate that descriptions of a model show: the last one, else a new one; a record is checked again.
 
+    `dtype`: a certificate in another format is not shown; a new one in this format is, and the model keeps its own.
     None for a very large model, and where the disk refuses the temporary files of the check.
     """
     known = certificate_of(model)
-    if known is not None and not known.recorded:
+    other = bool(dtype) and known is not None and known.verdict.arithmetic.partition("-")[0] != dtype
+    if known is not None and not other and not known.recorded:
         return known
     if model.n_parameters > SHOWN_PARAMETERS:
         return None
     try:
-        return certify(model) if known is None else certify(model, known.verdict.arithmetic, known.verdict.padded)
+        if known is None:
+            return certify(model, dtype or (model.options.dtype if model.plain is model else "float32"))
+        if other:
+            return replace(certify(replace(model), dtype, known.verdict.padded), model=model)
+        return certify(model, known.verdict.arithmetic, known.verdict.padded)
     except WriteError:
         return None

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from tracr.cli.compiling import Overwrite
 from tracr.cli.completion import among, program_names
 from tracr.cli.options import (
     Causal,
+    Dtype,
     Json,
     Level,
     MaxLen,
@@ -20,17 +22,17 @@ from tracr.cli.options import (
     Without,
     print_json,
 )
-from tracr.cli.sources import GivenOptions, compiled, find, switches
+from tracr.cli.sources import Found, GivenOptions, compiled, find, switches
 from tracr.errors import Unavailable
 from tracr.spelling import did_you_mean
 
 __all__ = ["certify"]
 
 
-def _arithmetic(name: str) -> str:
+def _arithmetic(name: str | None) -> str | None:
     from tracr_check import ARITHMETICS
 
-    if name not in ARITHMETICS:
+    if name is not None and name not in ARITHMETICS:
         meant = did_you_mean(name, [*ARITHMETICS], f"there are {', '.join(ARITHMETICS)}")
         raise typer.BadParameter(f"there is no arithmetic {name}; {meant}")
     return name
@@ -63,20 +65,23 @@ def certify(
     switched_on: With = None,
     switched_off: Without = None,
     causal: Causal = None,
+    dtype: Dtype = None,
     arithmetic: Annotated[
-        str,
+        str | None,
         typer.Option(
             callback=_arithmetic,
             autocompletion=among("tracr_check", "ARITHMETICS"),
             metavar="NAME",
-            help="What to assume of the backend's arithmetic.",
+            help="What to assume of the backend's arithmetic; by default the format that the model is compiled for.",
+            show_default=False,
         ),
-    ] = "float32",
+    ] = None,
     unpadded: Annotated[bool, typer.Option("--unpadded", help="Prove it only for inputs without padding.")] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Save the model and its certificate in this folder.", show_default=False),
     ] = None,
+    overwrite: Overwrite = False,
     probe: Annotated[
         str | None,
         typer.Option(
@@ -92,36 +97,39 @@ def certify(
     """Prove that the model of PROGRAM computes it on every input.
 
     The independent checker `tracr_check` reads the weights and the tables of the program. The exit status is 1 if it
-    finds no proof. With --probe the exit status is 1 if the backend violates --arithmetic.
+    finds no proof. With --probe it is 1 if the backend, run in the format of --arithmetic (float32 if not given),
+    violates --arithmetic.
 
     Example: tracr certify sort --level 2
     """
     if (program is None) == (probe is None):
         raise typer.BadParameter("name either a PROGRAM or, with --probe, a backend")
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory, dtype=dtype
+    )
     if probe is not None:
-        _probe(probe, arithmetic, as_json)
+        others = {"--name": name, "--unpadded": unpadded, "--output": output, "--overwrite": overwrite}
+        if given := [*choice.given, *(option for option, value in others.items() if value)]:
+            raise typer.BadParameter(f"a probe is about no model; leave out {', '.join(given)}")
+        _probe(probe, arithmetic or "float32", as_json)
         return
     assert program is not None
-    choice = GivenOptions(
-        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
-    )
-    _certify(program, name, choice, arithmetic, not unpadded, output, as_json)
+    _certify(program, find(program, name, choice), choice, arithmetic, not unpadded, (output, overwrite), as_json)
 
 
 def _certify(
     program: str,
-    name: str | None,
+    found: Found,
     choice: GivenOptions,
-    arithmetic: str,
+    arithmetic: str | None,
     padded: bool,
-    output: Path | None,
+    target: tuple[Path | None, bool],
     as_json: bool,
 ) -> None:
     """Compile, check and print; exit with status 1 unless accepted."""
     from tracr.cli.screen import waiting
     from tracr.model.designed import DesignedModel
 
-    found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
     if not isinstance(model, DesignedModel):
@@ -130,9 +138,10 @@ def _certify(
             hint=f"`tracr verify {program}` compares it with its program",
         )
     with waiting(f"checking {found.name}"):
-        certificate = model.certify(arithmetic, padded)
+        certificate = model.certify(arithmetic or model.options.dtype, padded)
+    output, overwrite = target
     if output is not None:
-        certificate.save(output)
+        certificate.save(output, overwrite=overwrite)
     if as_json:
         print_json({"program": found.name, **certificate.as_json(), **({"saved": str(output)} if output else {})})
     else:
@@ -147,7 +156,7 @@ def _probe(backend: str, arithmetic: str, as_json: bool) -> None:
     """Probe a backend and print what it does; exit with status 1 if it violates the arithmetic."""
     from tracr.certificate.arithmetic_probe import probe
 
-    found = probe(backend)
+    found = probe(backend, dtype=arithmetic.partition("-")[0])
     violated = found.violations(arithmetic)
     if as_json:
         print_json({**found.as_json(), "arithmetic": arithmetic, "violations": violated})

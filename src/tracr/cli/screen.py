@@ -191,7 +191,9 @@ def show_info(model: DesignedModel, name: str, description: str) -> None:
     for reason, labels in _not_kept(model).items():
         facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))
     verdict = shown_certificate(model)
-    facts.add_row("certificate", Text(verdict.headline if verdict else f"not checked here: tracr certify {name}"))
+    facts.add_row(
+        "certificate", Text(verdict.headline if verdict is not None else f"not checked here: tracr certify {name}")
+    )
     screen.print(facts)
     screen.print()
     table = plain_table("where", "size", "computes", "what")

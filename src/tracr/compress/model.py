@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tracr.arguments import flag
 from tracr.compress.network import Network, network_of
 from tracr.compress.projection import Projection, fold
-from tracr.compress.refusals import refusal
-from tracr.errors import InputError, TracrError
+from tracr.compress.refusals import UNCHECKED, refusal
+from tracr.errors import CertificateError, FormatError, InputError, TracrError
 from tracr.ir.parameters import Parameters
 from tracr.model.derived import DerivedModel
 from tracr.model.designed import DesignedModel
@@ -231,10 +232,18 @@ class CompressedModel(DerivedModel):
 
         return report(self, inputs)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model as a folder of safetensors and JSON, completely or not at all; `tracr.load` reads it."""
+    def save(self, folder: str | Path, *, overwrite: bool = False, certificate: bool = False) -> None:
+        """Write the model as a folder of safetensors and JSON, completely or not at all; `tracr.load` reads it.
+
+        With `certificate` it is refused: the checker has no rules for projected weights.
+        """
         from tracr.compress.saving import save
 
+        if flag("certificate", certificate, error=FormatError):
+            raise CertificateError(
+                f"a compressed model has no certificate to save: {UNCHECKED}",
+                hint="save it without certificate=True; model.compiled can have a certificate",
+            )
         save(self, folder, overwrite=overwrite)
 
 

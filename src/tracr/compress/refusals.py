@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracr.errors import Unavailable
 from tracr.model.compiled import CompiledModel
 
-__all__ = ["refusal"]
+__all__ = ["UNCHECKED", "refusal"]
 
 UNCHECKED = "the checker has no rules for projected weights"
 UNLABELLED = "its dimensions have no labels"

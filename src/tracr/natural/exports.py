@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from tracr.adapters import adapter
 from tracr.arguments import flag
+from tracr.errors import CertificateError, FormatError
 
 __all__ = ["TrainedExports"]
 
@@ -18,8 +19,16 @@ class TrainedExports:
     PACKAGE: ClassVar[str]
     """The package with the modules saving, in_torch and in_transformer_lens for this kind of model."""
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model with its compiled model as a folder of safetensors and JSON; `tracr.load` reads it back."""
+    def save(self, folder: str | Path, *, overwrite: bool = False, certificate: bool = False) -> None:
+        """Write the model with its compiled model as a folder of safetensors and JSON; `tracr.load` reads it back.
+
+        With `certificate` it is refused: the checker has no rules for trained weights.
+        """
+        if flag("certificate", certificate, error=FormatError):
+            raise CertificateError(
+                "a trained model has no certificate to save: the checker has no rules for trained weights",
+                hint="save it without certificate=True; the compiled model that it was trained from can have one",
+            )
         self._module("saving").save(self, folder, overwrite=overwrite)
 
     def to_torch(

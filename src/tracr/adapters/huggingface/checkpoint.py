@@ -75,7 +75,7 @@ def save_pretrained(
     chosen = chosen_output(model.outputs, output)
     path = Path(folder).resolve()
     check_target(path, overwrite, is_ours(path, FORMAT, FOLDER))
-    normed, certificate = _normed(model), shown_certificate(_checkable(model))
+    normed, certificate = _normed(model), shown_certificate(_checkable(model), dtype="float32")
     sizes, head = sizes_of(normed), head_of(normed, chosen, numbers)
     files = {
         **checkpoint_files(
@@ -101,7 +101,7 @@ def _own_files(model: DesignedModel, shown: Certificate | None) -> dict[str, byt
     from tracr.certificate.saving import certificate_files
     from tracr.saving.models import files_of
 
-    own = shown if shown is None or shown.model is model else shown_certificate(model)
+    own = shown if shown is None or shown.model is model else shown_certificate(model, dtype="float32")
     files = {**files_of(model), **({} if own is None else certificate_files(own))}
     return {f"{FOLDER}/{name}": data for name, data in files.items()}
 
