@@ -119,7 +119,19 @@ def reported(host: Any, at: str, part: Any, others: list[Any], data: Any, refine
         "controls": {f"{one.kind}: {one.name}": round(one.accuracy, 4) for one in report.controls},
         "replaced": round(report.line("replaced").accuracy, 4),
         "reads": {label: round(right, 4) for label, right in report.reads.items()},
+        "excess": plain_hosts.rounded(report.excess),
     }
+
+
+def complete(rows: list[dict[str, Any]], folder: Path) -> None:
+    """Add what the programs say to rows that were measured without."""
+    for row in rows:
+        task, host = load_host(folder / f"{row['task']}-{row['seed']}")
+        part = head_of(getattr(GUESSES[row["task"]], row["guess"]), task.model.options, row["guess"])
+        data = sample_of(data_of(task), row["inputs"])
+        for kind, steps in (("closed", 0), ("refined", REFINED)):
+            if kind in row:
+                plain_hosts.add_excess(row[kind], host, row["at"], part, data, steps)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -149,6 +161,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1_500)
     parser.add_argument("--refine", type=int, default=REFINED)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--program", action="store_true", help="complete older rows that beat every control")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -159,7 +172,10 @@ def main() -> None:
         if not known or folder.name in done or (given.only and folder.name not in given.only):
             continue
         rows += rows_of(folder, given.inputs, given.refine)
-        given.out.write_text(json.dumps(rows, indent=1) + "\n")
+        plain_hosts.kept(rows, given.out)
+    if given.program:
+        complete(rows, given.folder)
+        plain_hosts.kept(rows, given.out)
     if given.table:
         print(table(rows))
 

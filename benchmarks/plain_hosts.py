@@ -2,6 +2,7 @@
 
     python benchmarks/plain_training.py FOLDER --device cuda
     python benchmarks/plain_hosts.py FOLDER [-o docs/replacing/plain.json] [--only sort-0] [--table]
+    python benchmarks/plain_hosts.py FOLDER --only none --program   # older rows: does the part's program say so too?
 
 A row for every head, for all heads of a layer together and for every MLP; with more than the cost if its mean ablation
 costs at least 5 points of accuracy: the ranking of `explain` in the library and the parts of the task's own compiled
@@ -24,8 +25,10 @@ import torch
 from plain_training import PlainHost, data_of, load_host, sample_of
 
 from tracr import graft
-from tracr.graft.controls import ablations_of
+from tracr.graft.controls import ablations_of, recovery_of
+from tracr.graft.recovery import HostScore, ShareInterval
 from tracr.graft.replacing import workbench
+from tracr.graft.reporting import as_the_program_says, departure
 
 COSTS, SHARE, REFINED, ENOUGH = 0.05, 0.75, 100, 0.99
 
@@ -95,7 +98,54 @@ def reported(host: PlainHost, at: str, part: Any, data: Any, refine: int) -> dic
         "raises": round(raises, 4),
         "best_control": round(max(one.accuracy for one in report.controls), 4),
         "reads": {label: round(right, 4) for label, right in report.reads.items()},
+        "excess": rounded(report.excess),
     }
+
+
+def rounded(share: ShareInterval) -> dict[str, float]:
+    """A share with its interval."""
+    return {name: round(one, 4) for name, one in share.to_dict().items()}
+
+
+def add_excess(found: dict[str, Any], host: Any, at: str, part: Any, data: Any, refine: int) -> None:
+    """Add to a report that beats every control whether the part's program says so; controls are not made again."""
+    if not found["counts"] or "excess" in found:
+        return
+    grafted = graft.replace(host, at, part, data, share=SHARE, refine=refine)
+    fitted = grafted.fitted
+    assert fitted is not None
+    test, recovery = fitted.bench.test, recovery_of(fitted.bench, 0)
+    pair = grafted.logits(test.ids), as_the_program_says(grafted, fitted)
+    replaced, said = (HostScore(*test.score(one)) for one in pair)
+    share = recovery.recovered(replaced)
+    if share is None or abs(share.value - found["recovered"]["value"]) > 0.002:
+        raise SystemExit(f"{at}: {part.title} recovers {share}, not {found['recovered']['value']}")
+    excess = recovery.difference(replaced, said)
+    found["excess"] = rounded(excess)
+    if reason := departure(excess):
+        found |= {"counts": False, "verdict": reason}
+
+
+def complete(rows: list[dict[str, Any]], folder: Path) -> Iterator[None]:
+    """Add what the programs say to rows that were measured without."""
+    for row in rows:
+        reports = [(row[kind], steps) for kind, steps in (("closed", 0), ("refined", REFINED)) if kind in row]
+        if not any(found["counts"] and "excess" not in found for found, _ in reports):
+            continue
+        task, host = load_host(folder / f"{row['task']}-{row['seed']}")
+        options = task.model.options
+        if "(own)" in row["part"]:
+            parts = graft.parts_of(task.model, f"{row['task']} (own)")
+        else:
+            name = row["part"].partition(" ")[0]
+            parts = graft.library(options.vocab, options.max_seq_len, causal=options.causal, names=[name])
+        part = next(one for one in parts if one.title == row["part"])
+        for found, steps in reports:
+            add_excess(found, host, row["at"], part, sample_of(data_of(task), row["inputs"]), steps)
+        print(
+            row["task"], row["seed"], row["at"], [(one["counts"], one.get("excess")) for one, _ in reports], flush=True
+        )
+        yield
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -135,6 +185,14 @@ def counting(reports: list[dict[str, Any]]) -> str:
     return f"{sum(one['counts'] for one in reports)} of {len(reports)}"
 
 
+def kept(rows: list[dict[str, Any]], path: Path) -> None:
+    """Write the rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(".tmp")
+    aside.write_text(json.dumps(rows, indent=1) + "\n")
+    aside.replace(path)
+
+
 def main() -> None:
     """Explain the hosts that are missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -144,6 +202,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1_500)
     parser.add_argument("--table", action="store_true", help="print the rows that the file has")
     parser.add_argument("--at", nargs="+", help="components; by default all")
+    parser.add_argument("--program", action="store_true", help="complete older rows that beat every control")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -156,10 +215,9 @@ def main() -> None:
         places = [at for at in given.at or places_of(folder) if (name, int(seed), at) not in done]
         for row in rows_of(folder, places, given.inputs):
             rows.append(row)
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            aside = given.out.with_suffix(".tmp")
-            aside.write_text(json.dumps(rows, indent=1) + "\n")
-            aside.replace(given.out)
+            kept(rows, given.out)
+    for _ in complete(rows, given.folder) if given.program else ():
+        kept(rows, given.out)
     if given.table:
         print(table(rows))
 
