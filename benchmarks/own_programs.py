@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,7 +120,19 @@ def reported(host: Any, at: str, part: Any, others: list[Any], data: Any, refine
         "controls": {f"{one.kind}: {one.name}": round(one.accuracy, 4) for one in report.controls},
         "replaced": round(report.line("replaced").accuracy, 4),
         "reads": {label: round(right, 4) for label, right in report.reads.items()},
+        "excess": plain_hosts.rounded(report.excess),
     }
+
+
+def complete(rows: list[dict[str, Any]], folder: Path) -> None:
+    """Add what the programs say to rows that were measured without."""
+    for row in rows:
+        task, host = load_host(folder / f"{row['task']}-{row['seed']}")
+        part = head_of(getattr(GUESSES[row["task"]], row["guess"]), task.model.options, row["guess"])
+        data = sample_of(data_of(task), row["inputs"])
+        for kind, steps in (("closed", 0), ("refined", REFINED)):
+            if kind in row:
+                plain_hosts.add_excess(row[kind], host, row["at"], part, data, steps)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -132,12 +145,38 @@ def table(rows: list[dict[str, Any]]) -> str:
     for row in sorted(rows, key=lambda one: (one["task"], one["at"], one["guess"], one["seed"])):
         groups.setdefault((row["task"], row["at"], row["guess"]), []).append(row)
     for (task, at, guess), mine in groups.items():
-        again = [row.get("refined", row["closed"]) for row in mine]
+        again = [plain_hosts.last(row) for row in mine]
         cells = [f"{task}, {at.removeprefix('blocks.')}", guess, ", ".join(str(row["seed"]) for row in mine)]
         for reports in ([row["closed"] for row in mine], again):
             cells += [plain_hosts.shares(reports), plain_hosts.counting(reports)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def sentences(rows: list[dict[str, Any]]) -> list[str]:
+    """Numbers in the text of the page: shares with intervals, and accuracies beside those of controls."""
+
+    def of(task: str, guess: str, show: Callable[[dict[str, Any]], str], *, refined: bool) -> str:
+        mine = sorted(
+            (one for one in rows if (one["task"], one["guess"]) == (task, guess)), key=lambda one: one["seed"]
+        )
+        found = [show(plain_hosts.last(row) if refined else row["closed"]) for row in mine]
+        return f"{', '.join(found[:-1])} and {found[-1]}"
+
+    def share(one: dict[str, Any]) -> str:
+        return "{value:.2f} [{low:.2f}, {high:.2f}]".format(**one["recovered"])
+
+    def beside(one: dict[str, Any]) -> str:
+        linear = max(value for name, value in one["controls"].items() if name.startswith("linear"))
+        return f"{one['replaced']:.3f} against {linear:.3f}"
+
+    return [
+        *(of(task, "right", share, refined=True) for task in ("hist", "induction_head")),
+        *(of("depth", "right", beside, refined=end) for end in (False, True)),
+        *(of("dyck1", guess, share, refined=end) for guess in ("right", "wrong") for end in (False, True)),
+        *(of("sort", "right", share, refined=end) for end in (False, True)),
+        *(of("sort", "right", beside, refined=end) for end in (False, True)),
+    ]
 
 
 def main() -> None:
@@ -149,6 +188,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1_500)
     parser.add_argument("--refine", type=int, default=REFINED)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--program", action="store_true", help="complete older rows that beat every control")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -159,7 +199,10 @@ def main() -> None:
         if not known or folder.name in done or (given.only and folder.name not in given.only):
             continue
         rows += rows_of(folder, given.inputs, given.refine)
-        given.out.write_text(json.dumps(rows, indent=1) + "\n")
+        plain_hosts.kept(rows, given.out)
+    if given.program:
+        complete(rows, given.folder)
+        plain_hosts.kept(rows, given.out)
     if given.table:
         print(table(rows))
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from replacing import COSTS, EQUAL, WANTED, equality, kept, misses, of, place_in_order, recovered, senses, teacher_of
+from replacing import kept, place_in_order, teacher_of
+from replacing_tables import COSTS, EQUAL, WANTED, equality, misses, of, recovered, senses
 
 from tracr import graft
 

@@ -67,7 +67,7 @@ def test_inputs_to_test_with_have_all_lengths() -> None:
 
 
 def test_the_tables_of_the_page_are_those_of_the_files() -> None:
-    """docs/replacing.md shows the rows of docs/replacing as they are."""
+    """docs/replacing.md shows the rows of docs/replacing as they are, also in its sentences."""
     import modular_addition
     import own_programs
     import plain_hosts
@@ -75,14 +75,59 @@ def test_the_tables_of_the_page_are_those_of_the_files() -> None:
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "replacing.md").read_text()
     scripts = {"plain.json": plain_hosts, "modular.json": modular_addition, "own.json": own_programs}
+    rows = {file: json.loads((docs / "replacing" / file).read_text()) for file in scripts}
     for file, script in scripts.items():
         table = script.table
-        assert table(json.loads((docs / "replacing" / file).read_text())) in page
+        assert table(rows[file]) in page
+    assert plain_hosts.summary(rows["plain.json"]) in page
+    words = " ".join(page.split())
+    for sentence in [*plain_hosts.sentences(rows["plain.json"]), *own_programs.sentences(rows["own.json"])]:
+        assert sentence in words
+
+
+def test_replacements_that_count_are_what_their_programs_say() -> None:
+    """Every report of a plain host that counts says by how much it is right more often than its program."""
+    docs = Path(__file__).parents[2] / "docs" / "replacing"
+    for file, most in (("plain.json", 0.001), ("own.json", 0.0)):
+        rows = json.loads((docs / file).read_text())
+        reports = [row[kind] for row in rows for kind in ("closed", "refined") if kind in row and row[kind]["counts"]]
+        assert max(one["excess"]["value"] for one in reports) <= most
+        assert all("raises" in one or "replaced" in one for one in reports)
+
+
+def test_sentences_about_plain_hosts_hold() -> None:
+    """What the page says of tasks in words: all hosts of hist and induction_head, nothing of sort, no wrong guess."""
+    docs = Path(__file__).parents[2] / "docs" / "replacing"
+    rows = [row for row in json.loads((docs / "plain.json").read_text()) if "closed" in row]
+
+    def counting(task: str, at: str) -> tuple[int, int]:
+        mine = [row for row in rows if (row["task"], row["at"]) == (task, at)]
+        return sum(row["closed"]["counts"] for row in mine), sum(
+            row.get("refined", row["closed"])["counts"] for row in mine
+        )
+
+    for place in (("hist", "0.attn"), ("hist", "0.mlp"), ("induction_head", "0.attn"), ("induction_head", "1.attn")):
+        assert counting(place[0], f"blocks.{place[1]}") == (3, 3)
+    assert counting("depth", "blocks.0.attn") == (3, 2)
+    assert counting("dyck1", "blocks.0.attn") == (1, 3)
+    assert counting("depth", "blocks.1.attn") == (0, 0)
+    assert counting("dyck1", "blocks.1.attn") == (0, 1)
+    assert not any(row["closed"]["counts"] for row in rows if row["task"] == "sort")
+    (first,) = [row for row in rows if (row["task"], row["seed"], row["at"]) == ("sort", 0, "blocks.0.mlp")]
+    assert first["part"] == "induction_head blocks.1.mlp"
+    assert first["refined"]["recovered"]["value"] > 0.95
+    own = json.loads((docs / "own.json").read_text())
+    assert not any(row[kind]["counts"] for row in own for kind in ("closed", "refined") if row["guess"] == "wrong")
+    best = {row["seed"]: row for row in rows if (row["task"], row["at"]) == ("sort", "blocks.0.attn")}
+    for row in own:
+        if (row["task"], row["guess"]) == ("sort", "right"):
+            for kind in ("closed", "refined"):
+                assert row[kind]["recovered"]["value"] > best[row["seed"]][kind]["recovered"]["value"]
 
 
 def test_the_tables_of_known_answers_are_those_of_the_files() -> None:
     """The shares, the misses and the intervals of docs/replacing.md come from the rows in docs/replacing."""
-    import replacing
+    import replacing_tables
 
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "replacing.md").read_text()
@@ -90,12 +135,35 @@ def test_the_tables_of_known_answers_are_those_of_the_files() -> None:
     for file, interval in {**intervals, "twins_h200.json": "92.9% to 99.0%"}.items():
         rows = json.loads((docs / "replacing" / file).read_text())
         costly = [row for row in rows if "ranking" in row]
-        assert replacing.senses(costly) in page
-        assert replacing.misses(costly) in page
-        assert replacing.interval(costly) == interval
-    chance, (equal, every) = replacing.drawn(costly)
+        assert replacing_tables.senses(costly) in page
+        assert replacing_tables.misses(costly) in page
+        assert replacing_tables.interval(costly) == interval
+        assert interval == "100.0% to 100.0%" or interval in page
+    chance, (equal, every) = replacing_tables.drawn(costly)
     assert (round(chance, 3), len(equal), len(every)) == (0.738, 20, 162)
-    assert all(replacing.recovered(row) >= 0.99 for row in costly)
+    assert "of the 162 parts in the rankings" in page
+    assert "20 (12.3%) are equal in the program" in " ".join(page.split())
+    assert "is equal for 73.8% of the components" in page
+    assert all(replacing_tables.recovered(row) >= 0.99 for row in costly)
+
+
+SAMPLES = {
+    "decided in advance (seeds 5, 6)": "twins_unseen.json",
+    "rule frozen before (seeds 0, 4)": "twins_frozen.json",
+    "older rule, seen in part (seeds 0, 1)": "twins_h200.json",
+    "older rule, new twins (seeds 0 to 3)": "twins_new.json",
+    "the five in the repository": "twins.json",
+}
+
+
+def test_the_overview_of_known_answers_is_that_of_the_files() -> None:
+    """A line for each file."""
+    import replacing_tables
+
+    docs = Path(__file__).parents[2] / "docs"
+    rows = {name: json.loads((docs / "replacing" / file).read_text()) for name, file in SAMPLES.items()}
+    assert replacing_tables.overview(rows) in (docs / "replacing.md").read_text()
+    assert {path.name for path in (docs / "replacing").glob("twins*.json")} == set(SAMPLES.values())
 
 
 def test_the_numbers_of_unseen_twins_are_those_of_the_file() -> None:
@@ -134,7 +202,7 @@ def test_components_that_were_not_finished_are_counted() -> None:
 
 def test_a_part_counts_as_equal_in_the_program_only_if_it_was_compared() -> None:
     """A miss stays a miss if nothing was compared, if the part says more, or if an exchange was noticed."""
-    from replacing import EQUAL, equality
+    from replacing_tables import EQUAL, equality
 
     first = {"part": "other", "true": False, "same": False, "accuracy": 1.0, "swapped": 0.9}
     true = {"part": "true", "true": True, "same": True, "accuracy": 1.0, "swapped": 1.0}

@@ -125,7 +125,7 @@ def test_variants_are_hosts(change: str) -> None:
     host, inputs = variant.to_torch(), graft.inputs_of(model)
     for part in graft.parts_of(model):
         grafted = graft.replace(host, part.name, part, inputs, share=0.8)
-        assert grafted.sites.norm == ("" if change == "rotated" else "layer")
+        assert grafted.sites.norm.kind == ("" if change == "rotated" else "layer")
         assert_right_where_fitted(grafted)
 
 

@@ -27,7 +27,7 @@ from tracr.graft.observed import CodedValues, coded
 from tracr.graft.part import Part
 from tracr.graft.recovery import HostScore, Recovery
 from tracr.graft.refining import RATE, refine_writing
-from tracr.graft.replacing import Fitted, Workbench
+from tracr.graft.replacing import Fitted, Workbench, check_kinds
 
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData
@@ -59,6 +59,8 @@ def controls_of(fitted: Fitted, others: Sequence[Part], seed: int) -> Iterator[C
         name = f"an affine map of rank {rank_of(fitted)}{', refined' if steps else ''}"
         yield Controlled("linear", name, linear_logits(fitted, steps))
     bench = fitted.bench
+    if others:
+        check_kinds(bench.sites.place, others)
     for one in bench.observed(others):
         if one.output.key != fitted.output.key:
             grafted = bench.graft([one], one.output, refine=fitted.refine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tracr.arguments import whole
+from tracr.arguments import as_list, whole
 from tracr.errors import InputError, TracrError
 from tracr.graft.observed import tokens_of
 from tracr.ir.domains import Finite
@@ -19,6 +19,7 @@ from tracr.model.verification import chosen_inputs
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.outputs import Output
 from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import short_repr
 
 if TYPE_CHECKING:
     from tracr.model.designed import DesignedModel
@@ -141,6 +142,20 @@ class GraftData:
         assert isinstance(total, torch.Tensor)
         return torch.where(torch.as_tensor(self.scored, device=total.device), total, 0.0)
 
+    def check_answers(self, logits: int) -> None:
+        """Refuse data on which nothing is asked, and answers that are no number of one of the host's logits."""
+        if not self.scored.any():
+            raise InputError(
+                f"no answer is asked for in the {len(self)} inputs of one side", hint="give more inputs with answers"
+            )
+        for one in self.answers:
+            most = int(one.wanted.max()) if one.wanted.ndim == 2 else 0
+            if most >= min(one.stop, logits) - one.start:
+                raise InputError(
+                    f"there is an answer {most}, but the host has {min(one.stop, logits) - one.start} logits",
+                    hint="answers are the host's own numbers of tokens",
+                )
+
     def split(self, share: float, seed: int) -> tuple[GraftData, GraftData]:
         """Inputs to fit with and inputs to test with, in random order; equal inputs are on one side."""
         keys = {one: number for number, one in enumerate(dict.fromkeys(self.inputs))}
@@ -170,7 +185,12 @@ def exchanged_inputs(data: GraftData, rng: np.random.Generator) -> NDArray[np.in
 
 def inputs_of(model: DesignedModel, most: int = 2_000, seed: int = 0) -> list[tuple[Any, ...]]:
     """All inputs of a model if they are at most so many; otherwise a sample of about that many, each once."""
-    batches, _ = chosen_inputs(model, whole("most", most, 2), seed)
+    if not hasattr(model, "program") or not hasattr(model, "options"):
+        raise TracrError(
+            f"inputs are drawn for a compiled model, not for {short_repr(model)}",
+            hint="pass tracr.compile(...), or twin.teacher",
+        )
+    batches, _ = chosen_inputs(model, whole("most", most, 2), whole("seed", seed))
     tokens = model.options.vocab
     found = [tuple(tokens[code] for code in row) for batch in batches for row in batch.tolist()]
     return list(dict.fromkeys(found))
@@ -181,7 +201,7 @@ def data_of_program(model: DesignedModel, inputs: Sequence[Sequence[Any]]) -> Gr
 
     Inputs on which the program raises have no answers and are left out.
     """
-    listed = [tuple(one) for one in inputs]
+    listed = _token_rows(inputs)
     if not listed:
         raise InputError("there are no inputs", hint="give a list of inputs")
     wanted = evaluate_batch(model.program, [list(one) for one in listed])
@@ -219,14 +239,9 @@ def data_of_ids(
         start: the number of positions before the first token, such as 1 for BOS.
         pad: the id of padding, if inputs are padded.
     """
-    kept = tuple(tuple(one) for one in inputs)
-    try:
-        numbers, wanted = (np.asarray(one, dtype=np.int64) for one in (ids, answers))
-    except (ValueError, TypeError) as error:  # rows of different lengths, or no numbers
-        raise InputError(
-            "ids and answers must be tables of whole numbers, [input, position] and [input, token]",
-            hint="pad shorter inputs after their tokens; answers are -1 where nothing is asked",
-        ) from error
+    kept = tuple(_token_rows(inputs))
+    start, pad = whole("start", start), None if pad is None else whole("pad", pad)
+    numbers, wanted = (_whole_table(one) for one in (ids, answers))
     real = tokens_of(kept)
     if numbers.ndim != 2 or numbers.shape != (len(kept), start + real.shape[1]) or wanted.shape != real.shape:
         raise InputError(
@@ -236,6 +251,39 @@ def data_of_ids(
         )
     if pad is None and not real.all():
         raise TracrError("the inputs have different lengths, so some are padded", hint="pass pad=, the id of padding")
+    if pad is not None and not ((numbers[:, start:] != pad) == real).all():
+        row = int(np.flatnonzero(((numbers[:, start:] != pad) != real).any(axis=1))[0])
+        raise InputError(
+            f"input {row} has {len(kept[row])} tokens, but its ids have the padding {pad} at other places",
+            hint="padding comes after the tokens, and its id is that of no token",
+        )
+    if wanted.min(initial=0) < -1 or numbers.min(initial=0) < 0:
+        raise InputError("ids are 0 or more, and answers -1 or more", hint="-1 is where nothing is asked")
     width = int(wanted.max(initial=0)) + 1
     logits = HostAnswers(0, max(width, 2**31 - 1), wanted, real & (wanted >= 0))
     return GraftData(kept, numbers, start, pad, (logits,), real.shape[1])
+
+
+def _token_rows(inputs: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """The tokens of each input."""
+    rows = as_list("inputs", inputs, error=InputError)
+    for one in rows:
+        if not isinstance(one, Iterable):
+            raise InputError(
+                f"an input is a list of tokens, not {short_repr(one)}", hint='write [("a", "b"), ("c",)], for example'
+            )
+    return [tuple(one) for one in rows]
+
+
+def _whole_table(given: Any) -> NDArray[np.int64]:
+    """A table of whole numbers."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "iuf" and np.isfinite(found).all() and (found == np.floor(found)).all():
+            return found.astype(np.int64)
+    except (ValueError, TypeError, OverflowError):  # rows of different lengths, or no numbers
+        pass
+    raise InputError(
+        "ids and answers must be tables of whole numbers, [input, position] and [input, token]",
+        hint="pad shorter inputs after their tokens; answers are -1 where nothing is asked",
+    )

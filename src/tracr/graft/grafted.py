@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from tracr.arguments import whole
 from tracr.errors import InputError, TracrError, UnknownName
 from tracr.graft.host import BATCH, HostModel, HostSites
 from tracr.graft.modules import PartModule, WriteModule
-from tracr.graft.part import Part
+from tracr.graft.part import Part, part_list
 from tracr.spelling import did_you_mean
 
 if TYPE_CHECKING:
-    from tracr.graft.data import GraftData
     from tracr.graft.replacing import Fitted
     from tracr.graft.reporting import ReplacementReport
 
@@ -84,8 +84,13 @@ class Grafted(nn.Module):
         return self._run(ids, {})
 
     def _run(self, ids: torch.Tensor, hooks: Mapping[str, Hook]) -> torch.Tensor:
-        if not isinstance(ids, torch.Tensor) or ids.ndim != 2:
+        if not isinstance(ids, torch.Tensor) or ids.ndim != 2 or ids.is_floating_point():
             raise InputError("a grafted model takes ids [batch, position]", hint="use the host's encode")
+        if ids.shape[1] <= self.start:
+            raise InputError(
+                f"the maps need at least {self.start + 1} positions, not {ids.shape[1]}",
+                hint="a token follows the positions before the first token, such as BOS",
+            )
         longest = self.start + len(self.write.positions)
         if ids.shape[1] > longest:
             raise InputError(
@@ -137,11 +142,11 @@ class Grafted(nn.Module):
         with torch.no_grad():
             return np.concatenate([self(one).float().cpu().numpy() for one in rows])
 
-    def report(self, data: GraftData | None = None, *, others: Sequence[Part] = (), seed: int = 0) -> ReplacementReport:
+    def report(self, data: Any = None, *, others: Part | Sequence[Part] = (), seed: int = 0) -> ReplacementReport:
         """What the replacement recovers on inputs that the maps were not fitted on, beside its controls.
 
         Args:
-            data: the inputs to test on; by default those that `replace` kept for it.
+            data: the inputs to test on, as for `replace`; by default those that `replace` kept for it.
             others: further parts as controls.
             seed: of the controls, the resampled inputs and the bootstrap.
         """
@@ -149,7 +154,7 @@ class Grafted(nn.Module):
 
         if self.fitted is None:
             raise TracrError("a loaded graft has no data for controls", hint="call replace again for a report")
-        return report_of(self, self.fitted, data, others, seed)
+        return report_of(self, self.fitted, data, part_list("others", others), whole("seed", seed))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the maps and the parts' compiled models into a folder; the host is not written."""

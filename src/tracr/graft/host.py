@@ -16,15 +16,20 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from tracr.errors import TracrError
+from tracr.errors import InputError, TracrError
+from tracr.graft.norm import HostNorm, norm_before
 from tracr.graft.place import GraftPlace
 
-__all__ = ["HostModel", "HostRecord", "HostSites", "normalised", "recorded", "without_heads"]
+__all__ = ["HostModel", "HostRecord", "HostSites", "check_repeats", "recorded", "without_heads"]
 
 Hooks = Mapping[str, Callable[["torch.Tensor"], "torch.Tensor | None"]]  # texts: the site is built without torch
 Write = Callable[[torch.Tensor], torch.Tensor]
 BATCH = 512
-EPSILON = 1e-5
+TWICE = 8  # inputs that a host in training mode must answer twice in the same way
+NAMES = (
+    "hooks have TransformerLens's names; for a Hugging Face model pass "
+    "transformer_lens.model_bridge.TransformerBridge.boot_transformers(folder)"
+)
 
 
 class HostModel:
@@ -53,20 +58,12 @@ class HostModel:
             layers = {name.split(".")[1] for name in self.points if name.startswith("blocks.")}
             raise TracrError(
                 f"the host has no hook {missing[0]}, which a part at {place.name} needs",
-                hint=f"it has layers 0 to {len(layers) - 1}" if layers else "hooks have TransformerLens's names",
+                hint=f"it has layers 0 to {len(layers) - 1}" if layers else NAMES,
             )
         count = self._head_count(place)
         if place.heads and max(place.heads) >= count:
             raise TracrError(f"layer {place.layer} of the host has {count} heads", hint="heads count from 0")
-        return HostSites(place, stream, self._norm(place), count)
-
-    def _norm(self, place: GraftPlace) -> str:
-        """The kind of layer norm before the component: "layer", "rms", or "" for none."""
-        kind = str(getattr(getattr(self.module, "cfg", None), "normalization_type", None) or "")
-        if "RMS" in kind.upper():
-            return "rms"
-        norm = f"blocks.{place.layer}.ln{1 if place.kind == 'attn' else 2}"
-        return "layer" if kind or any(name.startswith(f"{norm}.") for name in self.points) else ""
+        return HostSites(place, stream, norm_before(self.module, self.points, place), count)
 
     def _head_count(self, place: GraftPlace) -> int:
         if not place.heads:
@@ -100,7 +97,7 @@ class HostModel:
         streams: list[torch.Tensor] = []
 
         def replace(out: torch.Tensor) -> torch.Tensor:
-            written = write(normalised(streams.pop(), sites.norm)).to(out.dtype)
+            written = write(sites.norm(streams.pop())).to(out.dtype)
             return out + written if place.heads else written
 
         first: dict[str, Any] = {place.out: replace}
@@ -123,7 +120,7 @@ class HostSites:
 
     place: GraftPlace
     stream: str
-    norm: str
+    norm: HostNorm
     heads: int
 
 
@@ -134,14 +131,6 @@ class HostRecord:
     stream: NDArray[np.float64]
     written: NDArray[np.float64]
     logits: NDArray[np.float32]
-
-
-def normalised(stream: torch.Tensor, norm: str) -> torch.Tensor:
-    """The stream after a layer norm without gain and bias, which an affine map makes up for."""
-    if not norm:
-        return stream
-    centred = stream - stream.mean(dim=-1, keepdim=True) if norm == "layer" else stream
-    return centred / ((centred * centred).mean(dim=-1, keepdim=True) + EPSILON).sqrt()
 
 
 def without_heads(z: torch.Tensor, sites: HostSites) -> torch.Tensor:
@@ -157,9 +146,28 @@ def recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> HostR
 
     Heads write the difference that they make to the output of attention, which is linear in them.
     """
-    parts = [_recorded(host, sites, ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
+    try:
+        parts = [_recorded(host, sites, ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
+    except IndexError as error:
+        raise InputError(
+            f"the host has no place for ids from {ids.min()} to {ids.max()} at {ids.shape[1]} positions: {error}",
+            hint="ids are the host's own numbers of tokens",
+        ) from error
     streams, written, logits = (np.concatenate(one) for one in zip(*parts, strict=True))
+    if not (np.isfinite(streams).all() and np.isfinite(written).all()) or np.isnan(logits).any():
+        raise InputError("the host computes numbers that are not finite", hint="check its weights and its format")
     return HostRecord(streams, written, logits)
+
+
+def check_repeats(host: HostModel, ids: NDArray[np.int64]) -> None:
+    """Refuse a host in training mode that answers the same input differently, because it drops values at random."""
+    if not host.module.training:
+        return
+    given = torch.as_tensor(ids[:TWICE], device=host.device)
+    with torch.no_grad():
+        one, other = (host.run(given, {}) for _ in range(2))
+    if not torch.allclose(one, other, equal_nan=True):
+        raise TracrError("the host is in training mode and drops values at random", hint="call host.eval() before")
 
 
 def _recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
@@ -176,5 +184,5 @@ def _recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> tupl
         if place.heads:
             host.run(given, {place.z: lambda z: without_heads(z, sites), place.out: keep("rest")})
             written = written - seen["rest"]
-    stream = normalised(seen["stream"].double(), sites.norm)
+    stream = sites.norm(seen["stream"].double())
     return stream.cpu().numpy(), written.double().cpu().numpy(), logits.float().cpu().numpy()

@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.arguments import as_list
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.errors import TracrError, UnknownName
 from tracr.ground_truth.wiring import read_slots, written_slots
 from tracr.model.compiled import CompiledModel
 from tracr.rasp.annotations import Encoding
 from tracr.spelling import did_you_mean
+from tracr.values import short_repr
 
 if TYPE_CHECKING:
     from tracr.craft.variables import Variable
 
-__all__ = ["Part", "PartVariable", "PartWeights", "part_names", "parts_of", "streams_before"]
+__all__ = ["Part", "PartVariable", "PartWeights", "part_list", "part_names", "parts_of", "streams_before"]
 
 Array = NDArray[np.float64]
 Slots = tuple[int, ...]
@@ -175,10 +177,27 @@ def part_names(model: CompiledModel) -> list[str]:
 
 def parts_of(model: CompiledModel, program: str = "") -> list[Part]:
     """The parts of a compiled model; a group of neurons that is alone in its layer is the layer's whole MLP."""
+    if not isinstance(model, CompiledModel):
+        raise TracrError(
+            f"parts are components of a compiled model, not of {short_repr(model)}",
+            hint="pass tracr.compile(...), its plain, or twin.teacher",
+        )
     names = part_names(model)
     groups = [name for name in names if re.fullmatch(r"blocks\.\d+\.mlp\.\d+", name)]
     alone = {name for name in groups if sum(one.startswith(name.rpartition(".")[0] + ".") for one in groups) == 1}
     return [Part(model, name, program) for name in names if name not in alone]
+
+
+def part_list(name: str, parts: Any) -> list[Part]:
+    """A part, or several, as a list."""
+    found = [parts] if isinstance(parts, Part) else as_list(name, parts)
+    for one in found:
+        if not isinstance(one, Part):
+            raise TracrError(
+                f"{name} has {short_repr(one)}, which is no part",
+                hint="pass graft.Part(model, name), or parts of graft.parts_of(model)",
+            )
+    return found
 
 
 def _codes_at_bos(part: Part) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracr import zoo
-from tracr.arguments import flag, whole
+from tracr.arguments import as_list, flag, whole
 from tracr.errors import TracrError
 from tracr.graft.observed import ObservedPart, observe
 from tracr.graft.part import Part, parts_of
@@ -17,7 +17,7 @@ __all__ = ["distinct", "library"]
 
 
 def library(
-    vocab: Iterable[Value], max_seq_len: int, *, causal: bool = False, names: Iterable[str] | None = None
+    vocab: Iterable[Value], max_seq_len: int, *, causal: bool = False, names: str | Iterable[str] | None = None
 ) -> list[Part]:
     """The parts of all programs of the zoo that can be compiled for these tokens, this length and this attention.
 
@@ -28,11 +28,14 @@ def library(
         vocab: the tokens that the parts' programs take.
         max_seq_len: the longest input, BOS not counted.
         causal: whether heads see earlier positions only.
-        names: the programs; by default all.
+        names: the programs, or one; by default all.
     """
-    tokens, length, causal = tuple(vocab), whole("max_seq_len", max_seq_len, 1), flag("causal", causal)
+    tokens, length = tuple(as_list("vocab", vocab)), whole("max_seq_len", max_seq_len, 1)
+    causal, chosen = flag("causal", causal), zoo.names() if names is None else as_list("names", names)
+    if not tokens:
+        raise TracrError("there are no tokens to compile programs for", hint='write vocab="abcd", for example')
     found: list[Part] = []
-    for name in zoo.names() if names is None else names:
+    for name in [names] if isinstance(names, str) else chosen:
         entry = zoo.get(name)
         try:
             with warnings.catch_warnings():

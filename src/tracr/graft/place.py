@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,7 +52,7 @@ def place_of(at: str | Sequence[str]) -> GraftPlace:
     >>> place_of(["blocks.1.attn.0", "blocks.1.attn.2"]).heads
     (0, 2)
     """
-    names = [at] if isinstance(at, str) else list(at)
+    names = [at] if isinstance(at, str) or not isinstance(at, Iterable) else list(at)
     found = [_matched(name) for name in names]
     if not found:
         raise _unknown(at)

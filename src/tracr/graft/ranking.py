@@ -45,7 +45,7 @@ from tracr.graft.fitting import fit_write, fit_write_means
 from tracr.graft.grafted import Grafted
 from tracr.graft.modules import WriteModule
 from tracr.graft.observed import CodedValues, ObservedPart
-from tracr.graft.part import Part
+from tracr.graft.part import Part, part_list
 from tracr.graft.parts_library import distinct
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
 from tracr.graft.replacing import Workbench, workbench
@@ -146,7 +146,7 @@ class PartRanking:
 def explain(
     host: nn.Module,
     at: str | Sequence[str],
-    parts: Sequence[Part],
+    parts: Part | Sequence[Part],
     data: Any,
     *,
     share: float = 0.5,
@@ -174,7 +174,7 @@ def explain(
     count, steps = whole("grafted", grafted, 1), whole("refine", refine)
     bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens, interchanged=True)
     kind = "head" if bench.sites.place.kind == "attn" else "mlp"
-    candidates = distinct([one for one in parts if one.kind == kind], bench.inputs)
+    candidates = distinct([one for one in part_list("parts", parts) if one.kind == kind], bench.inputs)
     if not candidates:
         raise TracrError(f"no part of the library can be at {bench.sites.place.name}", hint="pass other parts")
     chosen = _first_trial(bench, [one for one, _ in candidates])[:count]

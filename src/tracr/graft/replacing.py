@@ -12,15 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from tracr.arguments import number, one_of, whole
+from tracr.arguments import as_list, number, one_of, whole
 from tracr.errors import InputError, TracrError
 from tracr.graft.data import GraftData, data_of_program, exchanged_inputs
 from tracr.graft.fitting import MANY, Gram, ReadMap, WriteMap, exemplars, fit_read, fit_write, gram_of
 from tracr.graft.grafted import Grafted
-from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, recorded
+from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, check_repeats, recorded
 from tracr.graft.modules import PartModule, WriteModule
 from tracr.graft.observed import CodedValues, ObservedPart, coded, observe
-from tracr.graft.part import Part
+from tracr.graft.part import Part, part_list
 from tracr.graft.place import GraftPlace, place_of
 
 __all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "check_kinds", "joint_output", "replace", "workbench"]
@@ -247,7 +247,7 @@ def as_data(host: nn.Module, data: Any) -> GraftData:
             "a host that was not made by tracr needs data with ids and answers",
             hint="use graft.data_of_ids(inputs, ids, answers), or graft.data_of_program(model, inputs)",
         )
-    return data_of_program(model, data)
+    return data_of_program(model, as_list("data", data, error=InputError))
 
 
 def workbench(
@@ -267,9 +267,12 @@ def workbench(
     """
     found = HostModel(host)
     sites = found.require(place_of(at))
-    fit, test = as_data(host, data).split(number("share", share, above=0), seed)
+    fit, test = as_data(host, data).split(number("share", share, above=0), whole("seed", seed))
     aim, tokens = one_of("aim", aim, ("host", "answers")), one_of("tokens", tokens, ("all", "scored"))
+    check_repeats(found, fit.ids)
     records = recorded(found, sites, fit.ids), recorded(found, sites, test.ids)
+    for side, record in zip((fit, test), records, strict=True):
+        side.check_answers(record.logits.shape[-1])
     return Workbench(found, sites, fit, test, *records, aim, seed, tokens, interchanged and aim == "host")
 
 
@@ -322,8 +325,8 @@ def replace(
             matters there only, as in the last layer. Heads read all tokens in any case.
         seed: of the division of the inputs, and of refining.
     """
-    parts = [part] if isinstance(part, Part) else list(part)
-    if not parts or not all(isinstance(one, Part) for one in parts):
+    parts = part_list("part", part)
+    if not parts:
         raise TracrError("there is no part to put in", hint="pass graft.Part(model, name), or a list of them")
     bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
     check_kinds(bench.sites.place, parts)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from tracr.errors import InputError, UnknownName
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
-from tracr.graft.replacing import joint_output
+from tracr.graft.replacing import as_data, joint_output
 
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData
@@ -20,17 +22,18 @@ if TYPE_CHECKING:
     from tracr.graft.part import Part
     from tracr.graft.replacing import Fitted
 
-__all__ = ["ReplacementReport", "ReportLine", "report_of"]
+__all__ = ["ReplacementReport", "ReportLine", "as_the_program_says", "departure", "report_of"]
 
 SAME = 1e-4  # codes that differ by less are one code
+EXCESS = 0.02  # by how much a part may be right more often than the values of its own program
 
 
 @dataclass(frozen=True)
 class ReportLine:
     """The host with one thing in the component's place.
 
-    `kind` is "host", "ablation", "replaced" or that of a control. `beaten` says of a control whether the replacement is
-    right more often (the lower bound of the 95 % interval of the difference is above 0).
+    `kind` is "host", "ablation", "replaced", "program" or that of a control. `beaten` says of a control whether the
+    replacement is right more often (the lower bound of the 95 % interval of the difference is above 0).
     """
 
     kind: str
@@ -53,7 +56,9 @@ class ReplacementReport:
 
     `positions` has the recovered share at each token's position, `reads` how often each variable was read right.
     `unseen` is the share of tokens at which the part's output is a value that no fitted input has: what to write there
-    is not known.
+    is not known. `excess` is by how much the replacement is right more often than with the output that the part's
+    program says, on the same maps that write. A replacement that is right *because* its variables are read wrong does
+    not do what its program says, and does not count.
     """
 
     at: str
@@ -64,9 +69,10 @@ class ReplacementReport:
     reads: dict[str, float]
     unseen: float
     cost: float
+    excess: ShareInterval
 
     def line(self, name: str) -> ReportLine:
-        """The line of a name: "host", "zeroed", "mean", "resampled", "replaced", or that of a control."""
+        """The line of a name: "host", "zeroed", "mean", "resampled", "replaced", "program", or that of a control."""
         for one in self.lines:
             if one.name == name:
                 return one
@@ -86,9 +92,14 @@ class ReplacementReport:
 
     @property
     def counts(self) -> bool:
-        """Whether the replacement recovers something and beats every control."""
+        """Whether the replacement recovers something, as its program says, and beats every control."""
         share = self.recovered
-        return share is not None and share.low > 0 and all(one.beaten for one in self.controls)
+        return share is not None and share.low > 0 and self.faithful and all(one.beaten for one in self.controls)
+
+    @property
+    def faithful(self) -> bool:
+        """Whether the part's own output, as its program says, is as often right, up to 2 points."""
+        return departure(self.excess) is None
 
     @property
     def verdict(self) -> str:
@@ -98,6 +109,8 @@ class ReplacementReport:
         unbeaten = [f"{one.kind} ({one.name})" for one in self.controls if not one.beaten]
         if unbeaten:
             return f"does not count: not better than {', '.join(unbeaten)}"
+        if reason := departure(self.excess):
+            return reason
         return "counts: better than every control" if self.counts else "does not count: recovers nothing for certain"
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,6 +126,7 @@ class ReplacementReport:
             "positions": [None if one is None else one.to_dict() for one in self.positions],
             "reads": dict(self.reads),
             "unseen": self.unseen,
+            "excess": self.excess.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -132,12 +146,20 @@ class ReplacementReport:
         return "\n".join([head, *table, *end, self.verdict])
 
 
-def report_of(
-    grafted: Grafted, fitted: Fitted, data: GraftData | None, others: Sequence[Part], seed: int
-) -> ReplacementReport:
+def departure(excess: ShareInterval) -> str | None:
+    """Why a replacement that is right more often than its program does not count."""
+    if excess.low <= 0 or excess.value <= EXCESS:
+        return None
+    return (
+        f"does not count: right at {excess.value:.1%} more of the tokens than with the output that its program says; "
+        "its variables are read otherwise"
+    )
+
+
+def report_of(grafted: Grafted, fitted: Fitted, data: Any, others: Sequence[Part], seed: int) -> ReplacementReport:
     """The report of a graft on the inputs that were kept for it, or on others."""
     if data is not None:
-        fitted = _on(fitted, data)
+        fitted = _on(fitted, as_data(grafted.host, data))
     bench = fitted.bench
     test = bench.test
 
@@ -150,6 +172,8 @@ def report_of(
     lines = [_line(recovery, "host", "host", host)]
     lines += [_line(recovery, "ablation", name, scored(logits)) for name, logits in ablated.items()]
     lines.append(_line(recovery, "replaced", "replaced", replaced))
+    said = scored(as_the_program_says(grafted, fitted))
+    lines.append(_line(recovery, "program", "program", said))
     for control in controls_of(fitted, others, seed):
         score = scored(control.logits)
         beaten = recovery.difference(replaced, score).low > 0
@@ -163,7 +187,18 @@ def report_of(
         _reads(grafted, fitted),
         _unseen(fitted),
         recovery.cost,
+        recovery.difference(replaced, said),
     )
+
+
+def as_the_program_says(grafted: Grafted, fitted: Fitted) -> NDArray[Any]:
+    """The host's logits on the inputs to test with, if the graft writes the output that the parts' programs say."""
+    bench = fitted.bench
+    wanted = bench.test_rows(fitted.output)
+    codes = torch.as_tensor(wanted.codes[np.maximum(wanted.classes, 0)], dtype=torch.float32, device=bench.host.device)
+    with torch.no_grad():
+        written = grafted.write(codes, torch.as_tensor(bench.test.real, device=codes.device))
+    return bench.logits(bench.test, written.cpu().numpy())
 
 
 def _line(recovery: Recovery, kind: str, name: str, score: HostScore) -> ReportLine:
@@ -201,6 +236,14 @@ def _on(fitted: Fitted, data: GraftData) -> Fitted:
             f"the maps were fitted on inputs of up to {bench.fit.longest} tokens, not {data.longest}",
             hint="fit with longer inputs in the data",
         )
-    moved = replace(bench, test=data, test_record=recorded(bench.host, bench.sites, data.ids))
+    if (data.start, data.pad) != (bench.fit.start, bench.fit.pad):
+        raise InputError(
+            f"the maps were fitted with start={bench.fit.start} and pad={bench.fit.pad}, "
+            f"not with start={data.start} and pad={data.pad}",
+            hint="make the data in the same way",
+        )
+    record = recorded(bench.host, bench.sites, data.ids)
+    data.check_answers(record.logits.shape[-1])
+    moved = replace(bench, test=data, test_record=record)
     observed = moved.observed([one.part for one in fitted.observed])
     return replace(fitted, bench=moved, observed=tuple(observed), output=joint_output(observed))

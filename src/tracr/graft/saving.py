@@ -101,7 +101,7 @@ def load(folder: str | Path, host: nn.Module) -> Grafted:
         if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
             raise FormatError(f"{MAPS} was changed after it was saved", hint=AGAIN)
         arrays = models.tensors(packed, MAPS)
-        start, pad = given["start"].integer(), None if given["pad"].data is None else given["pad"].integer()
+        start, pad = _small(given["start"]), None if given["pad"].data is None else _small(given["pad"])
         modules = [PartModule(part, _reads(arrays, number, part)) for number, part in enumerate(parts)]
         write = _write(arrays, start, sum(len(part.weights.writes) for part in parts))
         check_kinds(place, parts)
@@ -113,7 +113,19 @@ def load(folder: str | Path, host: nn.Module) -> Grafted:
         raise FormatError(
             f"the graft in {path} belongs to a host with other weights", hint="pass the host that it was made for"
         )
-    return Grafted(hosted, hosted.require(place), modules, WriteModule(write), start, pad)
+    try:
+        sites = hosted.require(place)
+    except TracrError as error:
+        raise FormatError(f"{path} is not a graft of this host: {error.diagnostic.what}", hint=AGAIN) from None
+    return Grafted(hosted, sites, modules, WriteModule(write), start, pad)
+
+
+def _small(reader: Reader) -> int:
+    """A number of positions, or an id."""
+    found = reader.integer()
+    if not 0 <= found < 2**31:
+        reader.fail("is not between 0 and 2^31")
+    return found
 
 
 def _part(path: Path, number: int, reader: Reader) -> Part:

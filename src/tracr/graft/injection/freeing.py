@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class FreedHost:
     `heads` and `neurons` have the numbers that they had in each layer of the host.
     """
 
-    host: GPT2Host
+    host: GPT2Host = field(repr=False)
     heads: Places
     neurons: Places
     tolerance: float
