@@ -215,7 +215,7 @@ class Parts:
             read, x, radius = reads[term].at(slice(None), columns), self.numbers(term), self.program.radius(term)
             line, precise = _line(alpha, factor * x, bits_of(x) + bits_of(np.array(factor)))
             same = ((read.lo == line) & (read.hi == line)).all(0) & precise & (not radius.any())
-            own = 2.0**-50 * (np.abs(line) + read.size)  # of this subtraction
+            own = (len(terms) + 4) * 2.0**-52 * (np.abs(line) + read.size)  # of this computation, to the end
             slack = np.where(same, 0.0, own + np.abs(alpha * factor) * radius[:, None])
             lo = lo + (read.lo - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi - line + slack).max(0, keepdims=True)
