@@ -38,8 +38,9 @@ THEOREM = (
     "For every input of {low} to {high} tokens on which the program is defined{padding}{mask}, and for every execution "
     "of the weights that conforms to the arithmetic {arithmetic}, decoding the logits gives the program's "
     "outputs{near}. The program is the tables in the folder; it is undefined where a table has no value, where a sum, "
-    "mean or width is not one of the listed values or in its interval, and where several values that are not numbers "
-    "are selected. Numbers that differ by at most 1e-9 (relative above 1) count as one value."
+    "mean or width is not one of the listed values or in its interval, and where several values are selected that are "
+    "not all numbers, or of which a table assumes that there is one only. Values are equal as in Python; numbers that "
+    "differ by at most 1e-9 (relative above 1) count as one value."
 )
 NEAR = " (those that may be any number of an interval within 1e-4, relative above 1)"
 

@@ -26,48 +26,36 @@ MOST_VALUES = 4_000_000  # of all definitions
 
 
 def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
-    """Add the definitions of a certificate to the program: pairs of s-ops, widths of selectors, sums of s-ops.
+    """Add the definitions of a certificate to the program.
 
     Only selectors of the program's own s-ops: where a cell of another one is undefined, the program may be defined.
     """
     used = {sop.op["selector"] for sop in program.sops.values() if sop.kind in ("width", "aggregation")}
-    total = 0
+    total, longest = 0, program.lengths[1]
     for text, given in aux.items():
-        number, kind = int(text), given["kind"]
+        number, kind, ways = int(text), given["kind"], []
         need(number >= FIRST and number not in program.sops, "a definition hides an s-op")
-        ways: list[Way] = []
+        need(kind == "pair" or given["selector"] in used, "no s-op has this selector")
         match kind:
             case "pair":
                 first, second = given["of"]
-                size = len(program.sops[first].values), len(program.sops[second].values)
-                values: Sequence[Any] = range(math.prod(size))
-                ways = [Way((first, second), _pairing(size[1]))]
+                size = len(program.sops[second].values)
+                values: Sequence[Any] = range(len(program.sops[first].values) * size)
+                ways = [Way((first, second), lambda rows, one, two, size=size: one * size + two)]
             case "width":
-                need(given["selector"] in used, "no s-op has this selector")
-                least = 1 if facts.always(given["selector"]) else 0
-                values = range(least, program.lengths[1] + 1)
+                values = range(1 if facts.always(given["selector"]) else 0, longest + 1)
             case "sum":
-                need(given["selector"] in used, "no s-op has this selector")
-                values = sums_of(program.sops[given["of"]], program.lengths[1])
+                values = sums_of(program.sops[given["of"]], longest)
             case "units":
-                need(given["selector"] in used, "no s-op has this selector")
-                values = _whole_sums(
-                    units_of(program.sops[given["of"]], given).astype(int).tolist(), program.lengths[1]
-                )
+                values = _whole_sums(units_of(program.sops[given["of"]], given).astype(int).tolist(), longest)
             case _:
                 reject(f"no definition {kind!r:.40}")
-        label = f"{kind} of {given.get('of', given.get('selector'))}"
         total += len(values)
         need(total <= MOST_VALUES, "definitions have too many values")
-        program.sops[number] = SOp(number, label, dict(given), tuple(values))
-        program.sizes[number], program.ways[number] = len(values), ways
-        if kind == "width":
-            program.ways[number] = facts.local(program.sops[number])
+        sop = SOp(number, f"{kind} of {given.get('of', given.get('selector'))}", dict(given), tuple(values))
+        program.sops[number], program.sizes[number] = sop, len(values)
+        program.ways[number] = facts.local(sop) if kind == "width" else ways
     _quotients(program)
-
-
-def _pairing(size: int) -> Any:
-    return lambda rows, first, second: first * size + second
 
 
 def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
@@ -122,19 +110,17 @@ def units_of(sop: SOp, op: Mapping[str, Any]) -> Array:
 
 
 def _quotients(program: Program) -> None:
-    """A mean is the quotient of the sum and the width, where both are defined; undefined if it is not listed.
+    """A mean is the quotient of the sum (in units or not) and the width, and undefined if it is not listed.
 
-    So is it of a sum of units.
-
-    If the sum or width is not that of any selection (a sum larger than the count allows), no input has both.
+    If sum and width are not those of any selection (a sum larger than the count allows), no input has both.
     """
-    widths = {sop.op["selector"]: number for number, sop in program.sops.items() if sop.kind == "width"}
-    sums = {
-        (sop.op["selector"], sop.op["of"]): number
-        for number, sop in program.sops.items()
-        if sop.kind in ("sum", "units")
-    }
-    for number, sop in list(program.sops.items()):
+    widths, sums = {}, {}
+    for number, sop in program.sops.items():
+        if sop.kind == "width":
+            widths[sop.op["selector"]] = number
+        elif sop.kind in ("sum", "units"):
+            sums[sop.op["selector"], sop.op["of"]] = number
+    for number, sop in program.sops.items():
         if sop.kind == "aggregation":
             total, width = sums.get((sop.op["selector"], sop.op["value"])), widths.get(sop.op["selector"])
             source = program.sops[sop.op["value"]]

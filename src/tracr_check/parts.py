@@ -12,7 +12,7 @@ selected.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,9 +106,8 @@ class Parts:
     def prove_whole(self, sop: SOp, names: list[str]) -> None:
         """Parts of one kind make up a variable."""
         need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
-        kinds = {name[0] for name in names}
-        kind = min(kinds) if len(kinds) == 1 else ""
-        need(sop.kind in {"c": ("width", "units"), "s": ("sum",), "p": ("aggregation",)}.get(kind, ()), "other parts")
+        kind = {"width": "c", "units": "c", "sum": "s", "aggregation": "p"}.get(sop.kind)
+        need(all(name[0] == kind for name in names), "other parts")
         (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
 
     def prove_sum(self, sop: SOp, names: list[str]) -> None:
@@ -132,24 +131,22 @@ class Parts:
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
             f"the heads {', '.join(names)} do not add up to {sop.label}",
         )
-        used: list[bool] = ((matrix.sum(0) > 0) & (factors != 0)).tolist()
-        self.proved(sop, [(n, float(f)) for n, f, some in zip(names, factors, used, strict=True) if some])
+        some = (matrix.sum(0) > 0) & (factors != 0)
+        terms: list[tuple[Var, float]] = [(names[place], float(factors[place])) for place in np.flatnonzero(some)]
+        numbers = [factor * self.numbers(name) for name, factor in terms]
 
-    def proved(self, sop: SOp, terms: list[tuple[Var, float]]) -> None:
-        """Keep an identity: its terms add up to a variable."""
-        self.identities.append((sop.number, terms, 0.0))
-        way = Way(tuple(name for name, _ in terms), self.added(sop, terms))
-        self.program.ways[sop.number] = [*self.program.ways[sop.number], way]
-
-    def added(self, sop: SOp, terms: list[tuple[Var, float]]) -> Any:
         def function(rows: int, *codes: Codes) -> Codes:
             total = np.zeros(rows)
-            for (name, sign), places in zip(terms, codes, strict=True):
-                total = total + sign * self.numbers(name)[places]
-            found = snap(sop, total)
-            return np.where(found < 0, ERROR, found)
+            for listed, places in zip(numbers, codes, strict=True):
+                total = total + listed[places]
+            return np.maximum(snap(sop, total), ERROR)  # a sum that is not listed is undefined
 
-        return function
+        self.identities.append((sop.number, terms, 0.0))
+        self.found(sop, [name for name, _ in terms], function)
+
+    def found(self, sop: SOp, names: Sequence[Var], function: Callable[..., Codes]) -> None:
+        """Keep a way to compute a whole from its parts."""
+        self.program.ways[sop.number] = [*self.program.ways[sop.number], Way(tuple(names), function)]
 
     def prove_copy(self, sop: SOp, names: list[str]) -> None:
         """The masks cover the selector, which selects one value."""
@@ -172,7 +169,7 @@ class Parts:
             results = np.append(moved, default_code(sop))[found]
             return np.where(wrong, ERROR, results)
 
-        self.program.ways[sop.number] = [*self.program.ways[sop.number], Way(tuple(names), function)]
+        self.found(sop, names, function)
 
     # Reading wholes
 
@@ -215,7 +212,7 @@ class Parts:
             read, x, radius = reads[term].at(slice(None), columns), self.numbers(term), self.program.radius(term)
             line, precise = _line(alpha, factor * x, bits_of(x) + bits_of(np.array(factor)))
             same = ((read.lo == line) & (read.hi == line)).all(0) & precise & (not radius.any())
-            own = 2.0**-50 * (np.abs(line) + read.size)  # of this subtraction
+            own = (len(terms) + 4) * 2.0**-52 * (np.abs(line) + read.size)  # of this computation, to the end
             slack = np.where(same, 0.0, own + np.abs(alpha * factor) * radius[:, None])
             lo = lo + (read.lo - line - slack).min(0, keepdims=True)
             hi = hi + (read.hi - line + slack).max(0, keepdims=True)

@@ -57,6 +57,7 @@ def patterns(
     found = [_occurring(program, group, evaluated) for group in fitting(program, links, lambda g: _classes(program, g))]
     sizes = [len(codes) for codes, _ in found]
     need(math.prod(sizes) <= MOST, "too many patterns in a sum of heads")
+    program.spend(100 * math.prod(sizes))  # what is computed of them is more than the patterns
     rows = np.indices(sizes).reshape(len(sizes), -1)
     truths = {
         place: (codes[at] >> (2 * bit) & 1 == 1, codes[at] >> (2 * bit + 1) & 1 == 1)

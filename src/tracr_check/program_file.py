@@ -156,7 +156,7 @@ def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
     if given["kind"] == "finite":
         need(type(given["values"]) is list and len(given["values"]) <= VALUES, "malformed domain")
         return tuple(map(read_value, given["values"])), None
-    need(given["kind"] == "interval", "malformed domain")
+    need(given["kind"] == "interval" and type(given["maybe_none"]) is bool, "malformed domain")
     middles, radii = cells(given["low"], given["high"])
     none = (None,) if given["maybe_none"] else ()
     return (*middles.tolist(), *none), np.append(radii, np.zeros(len(none)))

@@ -157,20 +157,22 @@ class _Making:
     def selector(self) -> int:
         """A selector that is there, a new one, or a combination."""
         kind, count = self.rng.random(), len(self.selectors)
-        if count and kind < 0.25:
+        if count and kind < 0.2:
             return int(self.rng.integers(count))
-        if count and kind < 0.5:
-            how = str(self.rng.choice(["and", "and", "or", "not"]))
-            parts = [int(one) for one in self.rng.integers(0, count, 1 if how == "not" else 2)]
-            self.selectors.append({"id": count, "label": f"m{count}", "kind": how, "parts": parts})
-            return count
-        if kind < 0.6:  # the positions that hold one value, numbered
-            one = self.some()
-            parts = [self.compared(one, one, 0), self.compared(1, 1, 1)]
-            self.selectors.append({"id": count + 2, "label": "numbered", "kind": "and", "parts": parts})
-            return count + 2
+        if kind < 0.45:
+            how = str(self.rng.choice(["and", "or", "or", "not"]))
+            return self.combined(how, [self.selector() for _ in range(1 if how == "not" else 2)])
+        if kind < 0.55:  # the positions that hold one value, numbered; sometimes not one value
+            one, form = self.some(), int(self.rng.choice([0, 0, 2]))
+            return self.combined("and", [self.compared(one, one, form), self.compared(1, 1, 1)])
         queries = self.some()
         return self.compared(queries, queries if self.rng.random() < 0.5 else self.some())
+
+    def combined(self, how: str, parts: list[int]) -> int:
+        """Selectors as one."""
+        number = len(self.selectors)
+        self.selectors.append({"id": number, "label": f"m{number}", "kind": how, "parts": parts})
+        return number
 
     def compared(self, queries: int, keys: int, form: int | None = None) -> int:
         """A table; mostly one that compares codes."""

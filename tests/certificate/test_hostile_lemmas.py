@@ -31,7 +31,7 @@ from tracr_check.variables import Env, SOp, Var, snap
 from tracr_check.verdict import Rejected
 
 Rng = np.random.Generator
-PROGRAMS = 40  # in a test
+PROGRAMS = 70  # in a test
 
 
 @dataclass
@@ -81,7 +81,8 @@ def _definitions(rng: Rng, program: Program) -> list[dict[str, Any]]:
     for sop in program.sops.values():
         if sop.kind == "aggregation" and rng.random() < 0.5:
             shared = {"selector": sop.op["selector"], "of": sop.op["value"]}
-            units = {"above": float(rng.choice([-1, 0, 0.5])), "times": int(rng.choice([1, 2, 6]))}
+            least = float(np.nanmin(program.sops[shared["of"]].numbers, initial=9.0))
+            units = {"above": least - int(rng.integers(2)), "times": int(rng.choice([1, 2, 6]))}
             found += [{"kind": "width", "selector": shared["selector"]}]
             found += [{"kind": "sum", **shared} if rng.random() < 0.5 else {"kind": "units", **shared, **units}]
     return found

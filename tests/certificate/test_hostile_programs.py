@@ -236,6 +236,28 @@ def test_a_wrong_model_with_a_hostile_program_or_hint_is_rejected(name: str, tmp
     assert reason in check_parts(parts, tmp_path).reason
 
 
+def test_cells_of_a_selector_that_are_marked_as_unreached_are_an_assumption(tmp_path: Path) -> None:
+    """The theorem leaves out inputs with "a" and "b"; the verdict says so."""
+    parts = compiled(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist"))
+    (name,) = (name for name in parts.tables if name.startswith("selectors"))
+    for cell, count in ((0, 0), (-2, 1)):
+        table = np.array([[1, cell], [0, 1]], np.int8)
+        verdict = check_parts(replace(parts, tables={**parts.tables, name: table}), tmp_path)
+        assert verdict.accepted
+        assert sum("marks as unreached" in one for one in verdict.assumptions) == count
+
+
+@pytest.mark.parametrize("values", [[1, True, 2, 3], [1, 1.0000000001, 2, 3]])
+def test_values_that_are_one_are_not_listed_twice(values: list[Any], tmp_path: Path) -> None:
+    """Equal values, or numbers of a width that are nearly equal: a table could tell them apart."""
+    parts = compiled(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist"))
+    named(parts)["hist"]["domain"]["values"] = values
+    assert check_parts(parts, tmp_path).reason in (
+        "hist has a value twice",
+        "values of hist are too near to be told apart",
+    )
+
+
 def references(parts: SavedParts) -> Iterator[tuple[Any, Any]]:
     """Every place that names an s-op or a selector by its number, in the program and in the hints."""
     program, hints = parts.model["program"], parts.hints
