@@ -141,8 +141,11 @@ def test_the_products_of_all_heads_are_one_sum() -> None:
 
 def test_parallel_neurons_have_one_direction() -> None:
     """Whatever their signs and factors; weights that are only nearly parallel, or read constants only, do not."""
-    weights = np.array([[1.0, -2.0, 1 / 3, 0.0, 1.0, 0.0], [3.0, -6.0, 1.0, 0.0, 3.0 + 2.0**-51, 1.0]])
+    weights = np.array(
+        [[1.0, -2.0, 3.0, -1.5, 1 / 3, 0.0, 1.0, 0.0], [3.0, -6.0, 1.0, -0.5, 1.0, 0.0, 3 + 2**-51, 1.0]]
+    )
     found = _directions(weights).tolist()
     assert found[0] == found[1]
-    assert found[3] < 0
-    assert len({found[0], *found[2:]}) == 5
+    assert found[2] == found[3]
+    assert found[5] < 0
+    assert len({found[0], found[2], *found[4:]}) == 6
