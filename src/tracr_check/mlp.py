@@ -335,18 +335,20 @@ class _Step:
 def _directions(weights: Array) -> Ints:
     """A number for the direction that each neuron reads: that of neurons whose weights are exactly parallel is equal.
 
-    Negative for neurons that read constants only.
+    Weights are divided by the first one, if all these quotients are exact, else by a power of two. Neurons that read
+    constants only have negative numbers. Directions that are not found to be equal are ranged one by one.
     """
     first = (weights != 0).argmax(0)
     lead = weights[first, np.arange(len(first))]
-    known: dict[bytes | int, int] = {}
+    power = np.copysign(np.ldexp(1.0, np.frexp(lead)[1]), lead)
+    known: dict[bytes, int] = {}
     found = np.full(len(first), -1)
     step = max(1, CHUNK // max(1, len(weights)))
     for start in range(0, len(first), step):
         part, own = weights[:, start : start + step], lead[start : start + step]
-        ratio = part / np.where(own == 0, 1.0, own) + 0.0  # no -0.0
-        parallel = (bits_of(ratio).max(0, initial=0) + bits_of(own) <= 53) & (ratio * own == part).all(0)
+        ratio = part / np.where(own == 0, 1.0, own)
+        exact = (bits_of(ratio).max(0, initial=0) + bits_of(own) <= 53) & (ratio * own == part).all(0)
+        shape = np.where(exact, ratio, part / power[start : start + step]) + 0.0  # no -0.0
         for h in np.flatnonzero(own).tolist():
-            key: bytes | int = ratio[:, h].tobytes() if parallel[h] else start + h
-            found[start + h] = known.setdefault(key, len(known))
+            found[start + h] = known.setdefault(shape[:, h].tobytes(), len(known))
     return found

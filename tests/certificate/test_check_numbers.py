@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tracr_check.additions import Added, _column, product_error
 from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.boxes import Boxes, State, exactly, grid_of, natural, read_boxes, rounded
+from tracr_check.mlp import _directions
 from tracr_check.piecewise import Relus
 from tracr_check.selection import Selection
 
@@ -136,3 +137,15 @@ def test_the_products_of_all_heads_are_one_sum() -> None:
     exact = float(small.astype(np.float32).astype(float).sum())
     assert lo <= found <= hi
     assert abs(found - exact) > 2 * FLOAT32.gamma(2) + FLOAT32.gamma(6) * exact  # so each head alone would not do
+
+
+def test_parallel_neurons_have_one_direction() -> None:
+    """Whatever their signs and factors; weights that are only nearly parallel, or read constants only, do not."""
+    weights = np.array(
+        [[1.0, -2.0, 3.0, -1.5, 1 / 3, 0.0, 1.0, 0.0], [3.0, -6.0, 1.0, -0.5, 1.0, 0.0, 3 + 2**-51, 1.0]]
+    )
+    found = _directions(weights).tolist()
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+    assert found[5] < 0
+    assert len({found[0], found[2], *found[4:]}) == 6

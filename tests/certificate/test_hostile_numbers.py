@@ -119,3 +119,36 @@ def test_an_embedding_that_float64_cannot_hold_is_rejected() -> None:
     altered.weights["blocks.0.attn.W_V"][0, [one, other], -1] = 1.0, -1.0
     altered.weights["blocks.0.attn.W_O"][0, -1, dim] = 1.0
     assert altered.reason("float64")
+
+
+def test_a_sum_of_very_many_terms_has_no_bound() -> None:
+    """2^24 roundings of 2^-24 each: k u / (1 - k u) would be negative, or nothing."""
+    for one in ARITHMETICS.values():
+        many = np.array([2.0, 2.0 ** (one.sum_bits - 3), 2.0**one.sum_bits, 2.0 ** (one.sum_bits + 2)])
+        found = one.gamma(many)
+        assert found[0] <= found[1] < np.inf
+        assert (found[2:] == np.inf).all()
+
+
+def test_weights_without_end_are_rejected() -> None:
+    """All of them together, and one matrix; they are counted before they are copied."""
+    parsed = Parsed(compiled(hist()))
+    rows = len(parsed.weights["unembed.W_U"])
+    for columns, reason in ((2**26 // rows + 1, "weights"), (2**24 // rows + 1, "unembed.W_U has")):
+        large = {**parsed.weights, "unembed.W_U": np.broadcast_to(np.float32(0), (rows, columns))}
+        assert reason in parsed.reason(large)
+
+
+def test_neurons_that_take_too_long_are_rejected() -> None:
+    """400 pairs of parallel neurons, each of which writes into 300 dimensions."""
+    altered = Altered(Parsed(compiled(hist())))
+    second, first = altered.dimension([3.0, 1.0, 2.0]), altered.dimension([1.0, 2.0, 3.0])
+    for _ in range(299):
+        altered.dimension(0.0)
+    mlp, width = "blocks.0.mlp.", first + 300
+    parts = {"W_in": np.zeros((width, 800)), "b_in": np.arange(800.0), "W_out": np.zeros((800, width))}
+    parts["W_in"][first], parts["W_in"][second] = 1.0, np.repeat(np.arange(1.0, 401.0), 2)
+    parts["W_out"][:, first:] = 1.0
+    for name, more in parts.items():
+        altered.weights[mlp + name] = np.concatenate([altered.weights[mlp + name], more], axis=int(name == "W_in"))
+    assert "too many joint values" in altered.reason()
