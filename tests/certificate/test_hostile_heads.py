@@ -44,7 +44,7 @@ def test_hand_made_heads_that_are_accepted_are_right() -> None:
 
 def test_a_promise_to_select_one_key_is_an_assumption(tmp_path: Path) -> None:
     """A mean of numbers that promises one key: the verdict says so. Without the promise, it is wrong and rejected."""
-    found = (drawn(seed)[0] for seed in range(1500))
+    found = (drawn(seed)[0] for seed in range(5000))
     means = (one for one in found if one.kind != "width" and not _promised(one, True))
     one = next(one for one in means if _promised(one, False) and wrong(one, "float32", False, 0))
     _promised(one, True)
