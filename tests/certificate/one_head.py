@@ -216,7 +216,7 @@ def _hinted(rng: np.random.Generator, kind: str, heads: int, own: list[int]) -> 
     """Owners at random: the output, or parts of it, or any other variable."""
     letters = {"width": "c", "copy": "p", "mean": "s"}
     names = [f"{letters[kind]}0.{head}" + ("" if kind == "width" else ".2") for head in range(heads)]
-    parts: dict[str, Any] = {name: None if kind == "width" else 2 for name in names}
+    parts: dict[str, Any] = dict.fromkeys(names, None if kind == "width" else 2)
     if rng.random() < 0.2:
         parts |= {"c0.0": None, "s0.0.2": 2, "p0.0.2": 2, "c0.0.2": 2}
     ways = [names] if rng.random() < 0.9 else [names, [*parts][:2]]
