@@ -30,9 +30,10 @@ __all__ = [
 
 MODEL, TABLES, WEIGHTS, CERTIFICATE = "model.json", "tables.safetensors", "weights.safetensors", "certificate.json"
 CONTENT = (MODEL, TABLES, WEIGHTS)
-LARGEST = {MODEL: 2**25, TABLES: 2**27, WEIGHTS: 2**29, CERTIFICATE: 2**22}
+LARGEST = {MODEL: 2**25, TABLES: 2**27, WEIGHTS: 2**28, CERTIFICATE: 2**22}
 HEADER = 2**22
 EMPTY = 2**16  # rows, of arrays without numbers
+NUMBERS = 2**25  # of all arrays in a file: they become float64
 KINDS = {"F64": "<f8", "F32": "<f4", "I32": "<i4", "I8": "|i1"}
 
 
@@ -95,7 +96,7 @@ def parse_tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
     need(isinstance(header, dict), f"{name} has no header")
     need(header.pop("__metadata__", {}).get("format", "pt") == "pt", f"{name} has the arrays of another framework")
     entries = [(tuple(entry["data_offsets"]), key, entry) for key, entry in header.items()]
-    arrays, place = {}, 0
+    arrays, place, numbers = {}, 0, 0
     for (start, stop), key, entry in sorted(entries, key=lambda one: one[0]):
         kind, shape = np.dtype(KINDS[entry["dtype"]]), entry["shape"]
         whole = all(type(one) is int and 0 <= one <= 2**31 for one in (*shape, stop)) and len(shape) <= 4
@@ -104,6 +105,7 @@ def parse_tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
         need(math.prod(shape) * kind.itemsize == stop - start, f"{name}: {key} has another size than its shape")
         need(8 + size + stop <= len(data), f"{name}: {key} lies outside the file")
         arrays[key] = np.frombuffer(data, kind, math.prod(shape), 8 + size + start).reshape(shape)
-        place = stop
+        place, numbers = stop, numbers + math.prod(shape)
+        need(numbers <= NUMBERS, f"{name} has more than {NUMBERS:,} numbers")
     need(8 + size + place == len(data), f"{name} has bytes that belong to no array")
     return arrays

@@ -42,22 +42,21 @@ FILES = {CONFIG: CERTIFICATE, TENSORS: WEIGHTS, TOKENIZER: MODEL, LOADER: CERTIF
 LOADERS = ("PreTrainedTokenizerFast", "TokenizersBackend")  # two names of what transformers makes of `tokenizer.json`
 LOADED = {"model_max_length", "is_local", "local_files_only"}
 BESIDE = {*FILES, INNER, "README.md", "LICENSE", "generation_config.json", "ground_truth.json"}
-FIXED = {
+DEFAULT = {
     "architectures": ["GPT2LMHeadModel"],
-    "model_type": "gpt2",
-    "activation_function": "relu",
-    "tie_word_embeddings": False,
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
     "reorder_and_upcast_attn": False,
     "add_cross_attention": False,
+    "torch_dtype": "float32",
+    "dtype": "float32",
 }
-GIVEN = ("model_type", "activation_function", "tie_word_embeddings")
+FIXED = {"model_type": "gpt2", "activation_function": "relu", "tie_word_embeddings": False, **DEFAULT}
 USED = {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner", "layer_norm_epsilon"}
 HARMLESS = {
     *("bos_token_id", "eos_token_id", "pad_token_id", "initializer_range", "transformers_version"),
     *("resid_pdrop", "embd_pdrop", "attn_pdrop", "use_cache", "summary_activation", "summary_first_dropout"),
-    *("summary_proj_to_labels", "summary_type", "summary_use_proj", "torch_dtype", "dtype"),
+    *("summary_proj_to_labels", "summary_type", "summary_use_proj"),
 }
 GPT2 = (
     "the network is GPT-2 as transformers has it, in evaluation mode; its ids are BOS, the tokens, and PAD after them; "
@@ -82,13 +81,9 @@ def prove_checkpoint(
     """Prove the theorem of the checkpoint in some files; the result are its tensors."""
     config = parse_json(content[CONFIG], CONFIG)
     for key, value in FIXED.items():
-        need(
-            config.get(key, None if key in GIVEN else value) == value,
-            f"there are no rules for {key} other than {value}",
-        )
+        need({**DEFAULT, **config}.get(key) == value, f"there are no rules for {key} other than {value}")
     unknown = set(config) - {*FIXED, *USED, *HARMLESS}
     need(not unknown, f"there are no rules for settings such as {min(unknown, default='')!r:.40}")
-    need(all(config.get(key, "float32") == "float32" for key in ("torch_dtype", "dtype")), "the format is not float32")
     need(a.name.startswith("float32"), f"a checkpoint runs in float32, not in {a.name}")
     chosen = parse_json(content[MARK], MARK)["output"]
     program.outputs = tuple(one for one in program.outputs if one[0] == chosen)

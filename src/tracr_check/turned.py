@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, read_state, rounded
 from tracr_check.following import Follower
-from tracr_check.head import HeadWeights, States
+from tracr_check.head import States
 from tracr_check.rotation import times
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
@@ -61,6 +61,11 @@ class _Held:
     lo: Array
     hi: Array
     grid: Array
+
+    @property
+    def size(self) -> Array:
+        """The largest absolute values."""
+        return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
     def sums(self, matrix: Array, grids: Array) -> tuple[Array, Array, Array]:
         """For sums of products with columns of a matrix (its grids): the most of each sign, a grid of the products."""
@@ -101,7 +106,7 @@ class Turned(Follower):
         """The writes of heads, and what the MLP reads."""
         heads, bias, _ = self.rotated.blocks[layer]
         matrix = np.vstack([one.w_o for one in heads]) if heads else np.zeros((0, len(bias)))
-        for old, new in _sure(before, after):
+        for old, new in ((before.tokens, after.tokens), (before.bos, after.bos)):
             given = self._given(layer, before, old, new)
             self._written(2 * layer, *self._sums(self._held(old), [given], matrix, bias))
         if before.pad is not None and after.pad is not None:
@@ -112,7 +117,7 @@ class Turned(Follower):
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The writes of neurons, and what the next heads read."""
         neurons = self.rotated.blocks[layer][2]
-        for old, _ in _sure(before, after):
+        for old in (before.tokens, before.bos):
             held = self._held(old)
             size, exact = self._sums(held, self._hidden(layer, old, ""), neurons.w_out, neurons.b_out)
             for name, boxes in old.tables.items():  # value by value, if that is not enough, and not too much work
@@ -129,7 +134,7 @@ class Turned(Follower):
     def logits(self, states: States, unembed: Array) -> tuple[Array, Array]:
         """The errors of the dimensions, and those of the sums."""
         matrix = self.rotated.unembed
-        size = _sizes(self._held(states.tokens)) @ np.abs(matrix)
+        size = self._held(states.tokens).size @ np.abs(matrix)
         need(size.max(initial=0.0) < self.a.largest, "numbers too large")
         own = np.where((matrix[self.mixed] != 0).any(0), self.a.gamma((matrix != 0).sum(0) + 2.0) * size, 0.0)
         narrow = self.a.stored_unit * 2 * size + self.a.stored_tiny if self.a.narrow else 0.0
@@ -179,12 +184,12 @@ class Turned(Follower):
         if layer >= len(self.rotated.blocks):
             return
         heads, _, neurons = self.rotated.blocks[layer]
-        readers = [(neurons.w_in, neurons.b_in)] if is_mlp else [pair for one in heads for pair in _readers(one)]
+        readers = [(one.w_q, one.b_q) for one in heads] + [(one.w_k, one.b_k) for one in heads]
+        readers = [(neurons.w_in, neurons.b_in)] if is_mlp else readers + [(one.w_v, one.b_v) for one in heads]
         for state in (states.tokens, states.bos):
             held = self._held(state)
-            empty = (held.lo == 0) & (held.hi == 0)
             for matrix, bias in readers:
-                mixing = (matrix[self.mixed & ~empty] != 0).any(0)
+                mixing = (matrix[self.mixed & (held.size > 0)] != 0).any(0)
                 up, down, grid = held.sums(matrix[:, mixing], grid_of(matrix[:, mixing]))
                 reach = np.maximum(up + np.maximum(bias[mixing], 0), down + np.maximum(-bias[mixing], 0))
                 exact = self._fits(reach, np.minimum(grid, grid_of(bias[mixing])))
@@ -198,11 +203,11 @@ class Turned(Follower):
         most, exact, grids = np.zeros(len(bias)), np.ones(len(bias), bool), grid_of(matrix)
         for one in sources:
             up, down, grid = one.sums(matrix, grids)
-            reach = np.maximum(up, down) + np.abs(bias) + _sizes(held)
+            others = np.abs(bias) + held.size
             untouched = (up == 0) & (down == 0) & (bias == 0)
-            fits = self._fits(reach, np.minimum(np.minimum(grid, held.grid), grid_of(bias)))
-            most = np.maximum(most, np.where(untouched, 0.0, up + down + np.abs(bias) + _sizes(held)))
-            exact &= untouched | fits
+            grid = np.minimum(np.minimum(grid, held.grid), grid_of(bias))
+            exact &= untouched | self._fits(np.maximum(up, down) + others, grid)
+            most = np.maximum(most, np.where(untouched, 0.0, up + down + others))
         return most, exact
 
     def _off(self, size: Array, exact: NDArray[np.bool_]) -> Array:
@@ -233,7 +238,7 @@ class Turned(Follower):
 
     def _blur(self, boxes: Boxes, pad: State) -> Callable[[Array], Read]:
         """How far a reader of PAD is off: its sum has the products of the rotated dimensions."""
-        sizes = _sizes(self._held(replace(pad, tables={**pad.tables, "P": boxes})))
+        sizes = self._held(replace(pad, tables={**pad.tables, "P": boxes})).size
 
         def blur(matrix: Array) -> Read:
             turned = np.abs(self.rotation.T @ matrix) + 2.0**-40 * (np.abs(self.rotation.T) @ np.abs(matrix))
@@ -267,8 +272,7 @@ class Turned(Follower):
             sizes = [one.size[0] for one in read]
             most = np.maximum(most, np.concatenate(sizes) if sizes else most)
         grid = np.zeros(len(matrix))
-        alone = ((matrix != 0).sum(0) == 1) & (bias == 0)
-        alone &= ~np.isin(np.arange(len(bias)), _filled(before))
+        alone = ((matrix != 0).sum(0) == 1) & (bias == 0) & (before.sizes == 0)
         for label in np.flatnonzero(alone).tolist():
             place = int(np.flatnonzero(matrix[:, label])[0])
             weight = abs(float(matrix[place, label]))
@@ -280,22 +284,3 @@ class Turned(Follower):
                 if points:
                     grid[place] = min([float(grid_of(lo).min()) for lo, _, _ in column], default=INF) / weight
         return _Held(-1.02 * most, 1.02 * most, grid)
-
-
-def _sizes(held: _Held) -> Array:
-    return np.maximum(np.abs(held.lo), np.abs(held.hi))
-
-
-def _filled(state: State) -> Array:
-    """The dimensions that may not be 0."""
-    return np.concatenate([boxes.dims[((boxes.lo != 0) | (boxes.hi != 0)).any(0)] for boxes in state.tables.values()])
-
-
-def _readers(one: HeadWeights) -> list[tuple[Array, Array]]:
-    return [(one.w_q, one.b_q), (one.w_k, one.b_k), (one.w_v, one.b_v)]
-
-
-def _sure(first: States, second: States) -> Iterator[tuple[State, State]]:
-    """The states of token positions and of BOS."""
-    yield first.tokens, second.tokens
-    yield first.bos, second.bos
