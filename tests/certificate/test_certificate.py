@@ -327,7 +327,7 @@ def test_a_probe_is_in_the_format_of_the_arithmetic() -> None:
 
 def test_a_probe_takes_no_model() -> None:
     """Options that are about a model are refused, not ignored."""
-    done = run("certify", "--probe", "numpy", "--level", 2, "-o", "nowhere")
+    done = run("certify", "--probe", "numpy", "--level", "2", "-o", "nowhere")
     assert done.returncode == 2
     assert "leave out --level, --output" in done.stderr
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,9 @@ def shown_certificate(model: DesignedModel, dtype: str = "") -> Certificate | No
         if known is None:
             return certify(model, dtype or (model.options.dtype if model.plain is model else "float32"))
         if other:
-            return replace(certify(replace(model), dtype, known.verdict.padded), model=model)
+            found = certify(model, dtype, known.verdict.padded)
+            keep(model, known)
+            return found
         return certify(model, known.verdict.arithmetic, known.verdict.padded)
     except WriteError:
         return None
