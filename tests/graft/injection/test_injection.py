@@ -174,10 +174,11 @@ def test_the_zoo() -> None:
         assert score.right == score.asked > 0, entry.name
         found["injected"] += 1
     page = " ".join((Path(__file__).parents[3] / "docs" / "injecting.md").read_text(encoding="utf-8").split())
+    every, can = found.total(), found["injected"]
     assert (
-        f"Of the {found.total()} programs of the [zoo](zoo.md), {found['injected']} can be injected with their default "
-        f"sizes, and {found.total() - found['injected']} are refused: {found['means']} for means, {found['the length']} "
-        f'because they need the length, {found["an or"]} for an "or".' in page
+        f"Of the {every} programs of the [zoo](zoo.md), {can} can be injected with their default sizes, and {every - can} "
+        f"are refused: {found['means']} for means, {found['the length']} because they need the length, "
+        f'{found["an or"]} for an "or".' in page
     )
     assert set(found) == {"injected", *REASONS.values()}
 
