@@ -175,11 +175,12 @@ def test_the_zoo() -> None:
         found["injected"] += 1
     page = " ".join((Path(__file__).parents[3] / "docs" / "injecting.md").read_text(encoding="utf-8").split())
     every, can = found.total(), found["injected"]
-    assert (
-        f"Of the {every} programs of the [zoo](zoo.md), {can} can be injected with their default sizes, and {every - can} "
-        f"are refused: {found['means']} for means, {found['the length']} because they need the length, "
-        f'{found["an or"]} for an "or".' in page
+    sentence = (
+        f"Of the {every} programs of the [zoo](zoo.md), {can} can be injected with their default sizes, "
+        f"and {every - can} are refused: {found['means']} for means, {found['the length']} because they need the "
+        f'length, {found["an or"]} for an "or".'
     )
+    assert sentence in page
     assert set(found) == {"injected", *REASONS.values()}
 
 
