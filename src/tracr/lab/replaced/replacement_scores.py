@@ -31,8 +31,9 @@ COSTS, SHARE = 0.05, 0.75
 class ReplacementScore:
     """A component and the part claimed for it (`None`: no claim).
 
-    `recovered` is the share of the accuracy that the part recovers, `counts` whether it beats every control, `same`
-    whether its output is the true one, up to renaming at each position, on the inputs of the score.
+    `recovered` is the share of the accuracy that the part recovers, `counts` whether it beats every control and its
+    program says what it does, `same` whether its output is the true one, up to renaming at each position, on the inputs
+    of the score.
     """
 
     claimed: str | None
