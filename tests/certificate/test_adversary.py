@@ -242,7 +242,7 @@ def written(owner: Var, values: Array, w_o: Array, terms: NDArray[np.int64], a: 
         tail = 0.0 if power else product_error(int(terms[dim]), a)
         gain = float(np.abs(column).sum())
         reading = Reading(lo, hi, size, (0.0, 0.0), 0.0, 0.0, gain, tail, 3, int(terms[dim]))
-        off = np.array([reading.alone(float(one), a) for one in size])
+        off = reading.alone(size, a)
         if size.any():
             found.append(Added(dim, owner, lo - off, hi + off, np.zeros(len(lo), bool)))
     return found
