@@ -40,6 +40,7 @@ __all__ = [
 INF = np.inf
 CELLS = 60_000_000  # of the largest array of products
 MOST = 2**25  # numbers of a table, or of what columns read of it
+WORK = 2**34  # products of what columns read of a table
 
 
 def grid_of(numbers: Any) -> Array:
@@ -214,6 +215,7 @@ def read_boxes(boxes: Boxes, matrix: Array) -> Read:
     need(len(boxes.lo) * matrix.shape[1] <= MOST, f"{len(boxes.lo):,} values, read by {matrix.shape[1]:,} columns")
     used = (matrix[boxes.dims] != 0).any(1) & ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
     kept, weights = boxes.at(used), matrix[boxes.dims[used]]
+    need(len(boxes.lo) * weights.size <= WORK, "too many products of values and weights")
     middle, radius = (kept.lo + kept.hi) / 2, (kept.hi - kept.lo) / 2
     some = (kept.lo != 0) | (kept.hi != 0)
     centre, spread = middle @ weights, radius @ np.abs(weights)

@@ -276,12 +276,10 @@ class _Step:
         )
         held = self.cleared_terms(column, count > 0) if column.cleared else self.held_terms(column, env)
         total = add_reads(written, held)
-        powers = bool((np.frexp(np.abs(c))[0] == 0.5).all() and (np.abs(c) >= 1).all())
-        simple = (count <= 1) & (wobble == 0) & (held.count == 0) & powers  # one number, times a power of two
-        off_sum = np.where(simple, 0.0, rounded(total, a, bias, np.maximum(held.up, held.down)))
+        off_sum = rounded(total, a, bias, np.maximum(held.up, held.down))
         own = (total.count + 3) * 2.0**-50 * total.size  # of this computation
         exact = (total.lo == total.hi) & (np.maximum(total.up, total.down) <= 2.0**52 * total.grid) & (wobble == 0)
-        slack = wobble + off_sum + np.where(exact | simple, 0.0, own)
+        slack = wobble + off_sum + np.where(exact, 0.0, own)
         sharp = (wobble + off_sum == 0) & (column.left == (0.0, 0.0))
         grid = np.where(sharp, total.grid, 0.0)
         return *on_grid(total.lo - slack, total.hi + slack, grid), grid
