@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -202,8 +203,8 @@ def sentences(rows: list[dict[str, Any]]) -> list[str]:
     widths = [one["recovered"]["high"] - one["recovered"]["low"] for row in mine for one in (row["closed"], last(row))]
     return [
         f"In `sort` nothing counts in the end ({counting(sort)} components)",
-        f"{len(close)} of these {len(sort)} wrong parts recover 95 % or more",
-        f"more accurate than its host by more than {raises:.3f}",
+        f"{len(close)} of these {len(sort)} parts recover 95 % or more",
+        f"more accurate than its host by more than {math.ceil(1000 * raises) / 1000:.3f}",
         f"the widest is {max(widths):.2f} wide, half of them are below {sorted(widths)[len(widths) // 2]:.2f}",
     ]
 
