@@ -165,7 +165,7 @@ def scores(
     own_grid = _least_grid(queries, keys)
     grid, reach = min(own_grid, others.grid), size + others.size
     exact = known & (reach <= 2.0**a.exact_bits * grid) & (spread == 0) & (grid >= a.tiny)
-    off = np.where(exact | (count == 0), 0.0, a.gamma(count + others.count) * size + 2 * count * a.tiny)
+    off = np.where(exact | (count == 0), 0.0, a.gamma(count + others.count) * size + 4 * count * a.tiny)
     if a.narrow:
         fits = exact & (reach <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny)
         off = off + np.where(fits | (count == 0), 0.0, a.stored_unit * (size + off) + a.stored_tiny)
@@ -210,7 +210,7 @@ def pad_scores(
     relative = (
         a.gamma(terms + rank + 2) + pad.grain + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
     )
-    flushed = 2 * (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
+    flushed = 4 * (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
     total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
     total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)
     if unseen is not None:
