@@ -101,7 +101,7 @@ def _sum_error(terms: Sequence[Range], count: int, stores: int, a: Arithmetic) -
     need(size < a.largest, "numbers too large")
     if all((lo == hi).all() for lo, hi in terms):
         grid = min(float(grid_of(lo).min()) for lo, _ in terms)
-        if size <= 2.0 ** min(a.stored_bits, a.exact_bits) * grid and grid >= a.stored_tiny:
+        if a.stores(size, grid):
             return 0.0
     roundings = count + len(terms) + 3
     stored = math.expm1(stores * a.stored_unit) * size + (stores + 1) * a.stored_tiny if a.narrow else 0.0

@@ -11,7 +11,8 @@ The theorem holds for every execution that conforms to the named arithmetic. An 
 - **softmax**: the largest score is subtracted from all scores; exp of a number x has a relative error of at most
   (`exp_error` + |x|) u; exp(0) = 1; below -`apart` it is 0, or where the arithmetic leaks at most twice its value;
   the quotient has a relative error of at most 3 u;
-- **copy**: where one key has all the weight, its weight is exactly 1, or within `copy_error` u of 1;
+- **copy**: where one key has all the weight, its weight is exactly 1, or within `copy_error` u of 1, and the sum over
+  keys is its product with the value, up to that and twice what the other keys add;
 - **flush**: results smaller than `tiny` (stored ones: than `stored_tiny`) are replaced by 0, either all or none; no
   number larger than `largest` occurs (the checker proves it).
 
@@ -63,6 +64,14 @@ class Arithmetic:
     def exact_bits(self) -> int:
         """Sums of so many bits are exact; 52 in float64, where the checker's own sum of their sizes may be rounded."""
         return min(self.sum_bits, 52)
+
+    def sums(self, reach: Any, grid: Any) -> Any:
+        """Whether sums are exact: of multiples of a grid, no partial sum of which is larger than `reach`."""
+        return (reach <= 2.0**self.exact_bits * grid) & (grid >= self.tiny)
+
+    def stores(self, size: Any, grid: Any) -> Any:
+        """Whether multiples of a grid up to this size are stored exactly, and are so as partial sums, too."""
+        return (size <= 2.0 ** min(self.stored_bits, self.exact_bits) * grid) & (grid >= self.stored_tiny)
 
     @property
     def narrow(self) -> bool:

@@ -320,12 +320,12 @@ def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = Non
     a, size, count = arithmetic, read.size, read.count + added
     need(size.max(initial=0.0) < a.largest, "numbers too large")
     reach = np.maximum(read.up, read.down)
-    exact = (reach <= 2.0**a.exact_bits * read.grid) & (read.grid >= a.tiny)
+    exact = a.sums(reach, read.grid)
     off = np.where(exact, 0.0, a.gamma(count) * size + 4 * count * a.tiny)
     if a.narrow:
         result = np.maximum(np.abs(read.lo), np.abs(read.hi))
         most = np.minimum(reach, result + np.abs(bias) + (held if added else 0.0))
-        fits = exact & (most <= 2.0**a.stored_bits * read.grid) & (read.grid >= a.stored_tiny)
+        fits = exact & a.stores(most, read.grid)
         result = result + added * (1 + a.stored_unit) * size
         before = (1 + a.stored_unit) * (result + np.abs(bias) + off) * (np.asarray(bias) != 0)
         off = off + np.where(fits, 0.0, a.stored_unit * (result + 3 * off + before) + 6 * a.stored_tiny)

@@ -64,11 +64,11 @@ def at_pad(head: Head) -> list[Added]:
     pad = head.states.pad
     if pad is None or not head.readings:
         return []
-    if not head.given.program.causal:
-        with contextlib.suppress(Rejected):
-            masks, selection = _pad_selection(head, pad)
-            if selection.never:
-                return [_default(head, dim, reading, "P") for dim, reading in head.readings.items()]
+    with contextlib.suppress(Rejected):
+        masks, selection = _pad_selection(head, pad)
+        if selection.never:
+            return [_default(head, dim, reading, "P") for dim, reading in head.readings.items()]
+        if not head.given.program.causal:
             if selection.weight is not None:
                 return [_pad_count(head, dim, reading, selection) for dim, reading in head.readings.items()]
             if _one_key(head, masks):
@@ -143,4 +143,4 @@ def _pad_selection(head: Head, pad: State) -> tuple[tuple[Mask, ...], Selection]
         need(pad_size(pad, *names) <= JOINT, "too many classes of PAD", head.where)
         return pad_rows(pad, names, JOINT)
 
-    return head.proved(Queries(reads, classes), "own")
+    return head.proved(Queries(reads, classes, see_pad=True), "own")

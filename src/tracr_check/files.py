@@ -40,7 +40,9 @@ KINDS = {"F64": "<f8", "F32": "<f4", "I32": "<i4", "I8": "|i1"}
 def read_bytes(folder: Path, name: str, kind: str = "") -> bytes:
     """The content of a plain file that is not larger than files of its name (or of another kind) may be."""
     path, most = folder / name, LARGEST[kind or name]
-    need(path.is_file(), f"there is no file {name}")
+    need(folder.is_dir(), f"there is no folder {folder.name!r:.100}")
+    missing = "; a model is saved with one by model.save(folder, certificate=True)" if name == CERTIFICATE else ""
+    need(path.is_file(), f"there is no file {name}{missing}")
     with path.open("rb") as file:
         data = file.read(most + 1)
     need(len(data) <= most, f"{name} has more than {most:,} bytes")
@@ -84,7 +86,10 @@ def parse_json(data: bytes, name: str) -> Any:
     def refuse(text: str) -> Any:
         reject(f"{name} has the number {text}")
 
-    return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=finite, parse_constant=refuse)
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=finite, parse_constant=refuse)
+    except ValueError as error:
+        reject(f"{name} is no JSON: {error}")
 
 
 def parse_tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:

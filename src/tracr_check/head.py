@@ -77,10 +77,14 @@ class Attention:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Queries of a kind of position: what their components read, and how to list the joint values of variables."""
+    """Queries of a kind of position: what their components read, and how to list the joint values of variables.
+
+    `see_pad`: whether they see PAD; under a causal mask, only those at PAD do.
+    """
 
     reads: Mapping[Var, Read]
     classes: Callable[[Iterable[Var]], Env]
+    see_pad: bool
 
 
 class Head:
@@ -155,7 +159,9 @@ class Head:
 
     def vectors(self, reads: Mapping[Var, Read], bias: Array, env: Env, components: Ints) -> Vectors:
         """Components of queries, keys or values of classes; for few classes at a time, which is faster."""
-        need(env.rows * len(components) <= VECTOR_CELLS, f"{env.rows:,} × {len(components):,} components", self.where)
+        cells = env.rows * len(components)
+        need(cells <= VECTOR_CELLS, f"{env.rows:,} × {len(components):,} components", self.where)
+        self.given.program.spend(cells)
         columns = np.arange(len(components))
         kept = {
             name: read.at(slice(None), components) if name in env.codes else hull(read.at(slice(None), components))
@@ -185,7 +191,8 @@ class Head:
     def selection(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
         """The masks of a selector (`None`: all keys; "own": the head's own), proved for queries at token positions."""
         if selector not in self.selections:
-            self.selections[selector] = self.proved(Queries(self.queries, self.classes), selector)
+            own = Queries(self.queries, self.classes, see_pad=not self.given.program.causal)
+            self.selections[selector] = self.proved(own, selector)
         return self.selections[selector]
 
     def proved(self, queries: Queries, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
@@ -213,7 +220,7 @@ class Head:
             by_bos = beside([(two.q, two.bos) for two, _ in others])
             by_pad = beside([(two.q, self.pad_key.of(places)) for two, places in others] if self.pad_key else [])
             ref = reference(one)
-            pad = self.pad_bound(one.q, ref, self.components(group), by_pad)
+            pad = self.pad_bound(one.q, ref, self.components(group), by_pad) if queries.see_pad else None
             bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
         if selector == "own" and only_bos(bounds, self.a):
             nothing = [replace(one.mask, chosen=np.zeros_like(one.mask.chosen)) for one in factors]
@@ -257,11 +264,11 @@ class Head:
         return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
 
     def pad_bound(self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE) -> Array | None:
-        """The most that components of a query add to its score at PAD; `None` if the query sees no PAD.
+        """The most that components of a query add to its score at PAD; `None` if there is no PAD.
 
         By the joint values of what the keys of PAD depend on, if they are few, and dimension by dimension.
         """
-        if self.states.pad is None or self.pad_key is None or self.given.program.causal:
+        if self.states.pad is None or self.pad_key is None:
             return None
         w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad
         found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))

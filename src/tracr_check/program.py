@@ -17,7 +17,7 @@ from tracr_check.verdict import need, reject
 __all__ = ["Program", "Selected"]
 
 CELLS = 60_000_000  # codes of joint values that are kept at a time
-MOST = 1_000_000_000  # codes that are computed in all
+MOST = 4_000_000_000  # codes, and components of heads, that are computed in all
 Selected = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
@@ -131,7 +131,7 @@ class Program:
 
     def assume_unreached(self, name: str) -> None:
         """The theorem leaves out the inputs that reach these cells; the verdict says so."""
-        self.assumed.add(f"no input reaches the cells of {name} that its table marks as unreached")
+        self.assumed.add(f"no input reaches what {name} has no value for: cells marked as unreached, or unlisted numbers")
 
     # Selectors
 

@@ -191,11 +191,7 @@ def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -
 def _sum_error(first: Array, second: Array, first_grid: Array, second_grid: Array, a: Arithmetic) -> Array:
     """The error of a sum of two numbers, from their sizes and grids: none if one is 0, or if the sum fits."""
     size, grid = first + second, np.minimum(first_grid, second_grid)
-    exact = (
-        (first == 0)
-        | (second == 0)
-        | ((size <= 2.0 ** min(a.stored_bits, a.exact_bits) * grid) & (grid >= a.stored_tiny))
-    )
+    exact = (first == 0) | (second == 0) | a.stores(size, grid)
     return np.where(exact, 0.0, a.stored_unit * size + a.stored_tiny)
 
 

@@ -164,10 +164,10 @@ def scores(
     known = (q_rough.astype(np.float64) @ k_some.T + q_some @ k_rough.astype(np.float64).T) == 0
     own_grid = _least_grid(queries, keys)
     grid, reach = min(own_grid, others.grid), size + others.size
-    exact = known & (reach <= 2.0**a.exact_bits * grid) & (spread == 0) & (grid >= a.tiny)
+    exact = known & (spread == 0) & a.sums(reach, grid)
     off = np.where(exact | (count == 0), 0.0, a.gamma(count + others.count) * size + 4 * count * a.tiny)
     if a.narrow:
-        fits = exact & (reach <= 2.0**a.stored_bits * grid) & (grid >= a.stored_tiny)
+        fits = exact & a.stores(reach, grid)
         off = off + np.where(fits | (count == 0), 0.0, a.stored_unit * (size + off) + a.stored_tiny)
     precise = known & (spread == 0) & (size <= 2.0**52 * own_grid)
     off = off + np.where(precise | (count == 0), 0.0, (count + 3) * 2.0**-51 * size)

@@ -175,8 +175,7 @@ class Turned(Follower):
     def _fits(self, reach: Array, grid: Array) -> NDArray[np.bool_]:
         """Whether sums are exact and stored exactly, from their largest parts of one sign and their grids."""
         need(np.asarray(reach).max(initial=0.0) < self.a.largest, "numbers too large")
-        bits, least = min(self.a.exact_bits, self.a.stored_bits), max(self.a.tiny, self.a.stored_tiny)
-        return np.asarray((reach <= 2.0**bits * grid) & (grid >= least))
+        return np.asarray(self.a.stores(reach, grid))
 
     def _read(self, time: int, states: States) -> None:
         """Every reader of a sub-layer reads pure dimensions only, or exactly."""

@@ -42,6 +42,7 @@ def prove_variant(
     given = Weights(weights, program, logits_of(slices), a)
     if variant.get("epsilon") is not None:
         need(variant.get("width") is None, "there are no rules for layer norms of a part of the stream")
+        need("rotated" not in steps, "there are no rules for layer norms of a rotated stream")
         follower = Normed(given, float(variant["epsilon"]), np.zeros(given.width), a)
         follow(program, slices, given.without(follower.balance), hints, a, padded, follower)
         return ASSUMED

@@ -407,3 +407,11 @@ def test_a_needle_of_dyck2_is_rejected_in_bfloat16() -> None:
                 found += 1
     assert found
     assert parsed.reason(arithmetic="bfloat16") == ""
+
+
+@pytest.mark.parametrize("name", ["hist2", "most_freq", "induction"])
+def test_models_with_a_causal_mask_have_certificates(name: str) -> None:
+    """In float16 too: queries of PAD see BOS only, under a causal mask as without one."""
+    example = EXAMPLES[name]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, causal=True, dtype="float16")
+    assert model.certify("float16").accepted

@@ -244,7 +244,7 @@ def test_cells_of_a_selector_that_are_marked_as_unreached_are_an_assumption(tmp_
         table = np.array([[1, cell], [0, 1]], np.int8)
         verdict = check_parts(replace(parts, tables={**parts.tables, name: table}), tmp_path)
         assert verdict.accepted
-        assert sum("marks as unreached" in one for one in verdict.assumptions) == count
+        assert sum("cells marked as unreached" in one for one in verdict.assumptions) == count
 
 
 @pytest.mark.parametrize("values", [[1, True, 2, 3], [1, 1.0000000001, 2, 3]])
