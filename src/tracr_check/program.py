@@ -131,7 +131,8 @@ class Program:
 
     def assume_unreached(self, name: str) -> None:
         """The theorem leaves out the inputs that reach these cells; the verdict says so."""
-        self.assumed.add(f"no input reaches what {name} has no value for: cells marked as unreached, or unlisted numbers")
+        found = f"what {name} has no value for: cells marked as unreached, or unlisted numbers"
+        self.assumed.add(f"no input reaches {found}")
 
     # Selectors
 
