@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ReplacementReport", "ReportLine", "as_the_program_says", "departure", "report_of"]
 
 SAME = 1e-4  # codes that differ by less are one code
+PART = 0.9  # of the accuracy: a replacement that recovers less counts for a part
 EXCESS = 0.02  # by how much a part may be right more often than the values of its own program
 
 
@@ -111,7 +112,10 @@ class ReplacementReport:
             return f"does not count: not better than {', '.join(unbeaten)}"
         if reason := departure(self.excess):
             return reason
-        return "counts: better than every control" if self.counts else "does not count: recovers nothing for certain"
+        if not self.counts:
+            return "does not count: recovers nothing for certain"
+        part = "" if self.recovered.value >= PART else f", though it recovers only {self.recovered.value:.0%}"
+        return f"counts: better than every control{part}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers and texts, for JSON."""
