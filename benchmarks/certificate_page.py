@@ -21,15 +21,17 @@ GROUPS = {
     "library": "the library at its own sizes, levels 0, 1, 2",
     "large": "the library at (30, 30), levels 0, 1, 2",
     "long": "the library at length 100, levels 1 and 2",
-    "thousand": "eight programs at length 1,000, level 2",
+    "thousand": "the library at length 1,000, level 2",
     "random": "random programs, default controls, a new seed",
     "composite": "random programs with composite selectors",
     "causal": "random programs under a causal mask",
 }
 VARIANTS = {
-    "rotated": "rotated (seed 1)",
-    "norms": "with layer norms",
-    "gpt2": 'GPT-2 checkpoints, `activation="relu"`',
+    "rotated": "rotated (seed 1), at their own sizes",
+    "norms": "with layer norms, at their own sizes",
+    "gpt2": 'GPT-2 checkpoints, `activation="relu"`, at their own sizes',
+    "rotated16": "rotated (seed 1), at (8, 16)",
+    "norms16": "with layer norms, at (8, 16)",
 }
 FORMATS = ("bfloat16", "float16")
 
@@ -67,7 +69,7 @@ def coverage(found: Mapping[str, Any]) -> Iterator[str]:
 
 def variants(found: Mapping[str, Any]) -> Iterator[str]:
     """How many models of each variant are accepted, by level."""
-    yield "| models, float32, padded, at their own sizes | level 0 | level 1 | level 2 |"
+    yield "| the library, float32, padded | level 0 | level 1 | level 2 |"
     yield "|---|---|---|---|"
     for name, label in VARIANTS.items():
         if name in found:
@@ -77,7 +79,7 @@ def variants(found: Mapping[str, Any]) -> Iterator[str]:
     if "norms" in found:
         names = [f"`{name}`" for name, level, _ in found["norms"]["rejected"] if level == 1]
         yield ""
-        yield f"Rejected with layer norms, at level 1: {', '.join(names) or 'none'}."
+        yield f"Rejected with layer norms, at their own sizes and level 1: {', '.join(names) or 'none'}."
 
 
 def sixteen(found: Mapping[str, Any]) -> Iterator[str]:

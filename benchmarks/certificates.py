@@ -6,8 +6,9 @@
 
 Groups: `library` (every program at its own size, levels 0, 1, 2), `large` (vocabulary and length 30), `long` (length
 100, levels 1 and 2), `thousand` (length 1,000, level 2), `random` (`tracr.random_program`, default controls),
-`composite` and `causal` (other controls), `rotated`, `norms` and `gpt2` (variants of the library), `bfloat16` and
-`float16` (the library at (8, 16), compiled for the format and checked in its arithmetic). Each check is a process of
+`composite` and `causal` (other controls), `rotated`, `norms` and `gpt2` (variants of the library), `rotated16` and
+`norms16` (the same at (8, 16)), `bfloat16` and `float16` (the library at (8, 16), compiled for the format and checked in
+its arithmetic). Each check is a process of
 its own, with one thread: its processor time (with that of starting Python and numpy) and its largest memory are
 measured. Rows name the digest of the checker's files.
 """
@@ -71,7 +72,9 @@ def library(variant: str = "") -> Iterator[Job]:
         yield Job(name, example.program, example.vocab, example.max_seq_len, variant=variant)
 
 
-def grown(length: int, letters: int, levels: tuple[int, ...], dtype: str = "float32") -> Iterator[Job]:
+def grown(
+    length: int, letters: int, levels: tuple[int, ...], dtype: str = "float32", variant: str = ""
+) -> Iterator[Job]:
     """Every example made for a longer length and a larger vocabulary of its kind; its own where that is impossible."""
     for name, example in EXAMPLES.items():
         own = list(example.vocab)
@@ -84,7 +87,7 @@ def grown(length: int, letters: int, levels: tuple[int, ...], dtype: str = "floa
                 made = example.made_for(vocab, length)
             except TracrError:
                 continue
-            yield Job(name, made.program, vocab, length, levels, dtype=dtype)
+            yield Job(name, made.program, vocab, length, levels, variant=variant, dtype=dtype)
             break
 
 
@@ -180,6 +183,8 @@ def jobs_of(group: str, seed: int, count: int) -> Iterator[Job]:
             return grown(100, 4, (1, 2))
         case "rotated" | "norms" | "gpt2":
             return library(group)
+        case "rotated16" | "norms16":
+            return grown(16, 8, LEVELS, variant=group.removesuffix("16"))
         case "bfloat16" | "float16":
             return grown(16, 8, LEVELS, group)
         case "thousand":

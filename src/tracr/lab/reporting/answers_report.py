@@ -35,7 +35,7 @@ MEANT = {
     PREDICTIONS.name: "The mean of each score over cases, with its 95 % interval. Where it matters: of the questions "
     "whose answer changes. Set and patch: the same, for each kind of question.",
     REPLACEMENTS.name: "The mean of each score over cases, with its 95 % interval. Recovered is the share of the "
-    "accuracy that claimed parts recover; counts, the share of components whose part beats every control; same, whose "
+    "accuracy that claimed parts recover; counts, the share of components whose part counts; same, whose "
     "part has the true output.",
 }
 LIMITS = {
