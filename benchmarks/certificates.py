@@ -7,10 +7,9 @@
 Groups: `library` (every program at its own size, levels 0, 1, 2), `large` (vocabulary and length 30), `long` (length
 100, levels 1 and 2), `thousand` (length 1,000, level 2), `random` (`tracr.random_program`, default controls),
 `composite` and `causal` (other controls), `rotated`, `norms` and `gpt2` (variants of the library), `rotated16` and
-`norms16` (the same at (8, 16)), `bfloat16` and `float16` (the library at (8, 16), compiled for the format and checked in
-its arithmetic). Each check is a process of
-its own, with one thread: its processor time (with that of starting Python and numpy) and its largest memory are
-measured. Rows name the digest of the checker's files.
+`norms16` (the same at (8, 16)), `bfloat16` and `float16` (the library at (8, 16), compiled for the format and checked
+in its arithmetic). Each check is a process of its own, with one thread: its processor time (with that of starting
+Python and numpy) and its largest memory are measured. Rows name the digest of the checker's files.
 """
 
 from __future__ import annotations
