@@ -35,7 +35,7 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test normal tiny slow hunt lint test-wheel wheels coverage release-check kernel-check clean bundle browser \
+.PHONY: demo test normal tiny slow mutants hunt lint test-wheel wheels coverage release-check kernel-check clean bundle browser \
 	images docs notebooks
 .DELETE_ON_ERROR:
 
@@ -74,6 +74,10 @@ tiny: $(VENV)/.installed-dev
 # With TRACR_LONG=1 more than an hour (every night): more programs, and whole grids of which this runs a part.
 slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow --durations=40 --durations-min=10 tests
+
+# Two thousand altered models against the checker of certificates; `slow` has them too, where it comes that far.
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n 2 -m slow tests/certificate/test_mutants.py -k two_thousand
 
 # Other random examples on every run, and more of them: what Hypothesis finds, it prints with how to run it again.
 hunt: $(VENV)/.installed-slow
