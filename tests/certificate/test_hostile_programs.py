@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, wrong_inputs
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr_check.program_file import _far_apart
+from tracr_check.verdict import Rejected
 
 
 def compiled(program: Any, vocab: Any = "ab") -> SavedParts:
@@ -256,6 +259,23 @@ def test_values_that_are_one_are_not_listed_twice(values: list[Any], tmp_path: P
         "hist has a value twice",
         "values of hist are too near to be told apart",
     )
+
+
+COLLIDING = [{"int": hex(place * (2**61 - 1))} for place in range(100_000)]
+
+
+@pytest.mark.parametrize("values", [COLLIDING, ["a", {"frozenset": COLLIDING}]])
+def test_values_with_one_hash_are_rejected_in_time(values: list[Any], tmp_path: Path) -> None:
+    """Multiples of 2^61 - 1 have the hash 0: a dictionary of 100,000 of them takes minutes, of a million hours."""
+    parts = compiled(rasp.Map(lambda token: token * 2, rasp.tokens).named("twice"))
+    named(parts)["twice"]["domain"]["values"] = values
+    assert check_parts(parts, tmp_path).reason == "too many values with one hash"
+
+
+def test_very_many_fractions_are_not_compared() -> None:
+    """Exact numbers take much longer than floats."""
+    with pytest.raises(Rejected, match="too many fractions"):
+        _far_apart([Fraction(place) for place in range(100_001)])
 
 
 def references(parts: SavedParts) -> Iterator[tuple[Any, Any]]:
