@@ -25,6 +25,7 @@ LONGEST = 4096
 MOST = 4096  # s-ops, selectors
 VALUES = 1_000_000  # of an s-op
 SAME, EXACT = 50, 100_000  # values with one hash; fractions that are compared exactly
+DIGITS = 2000  # of a number
 FIELDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("tokens", "indices", "length", "constant", "positions"), ()),
     "lookup": ("inner",),
@@ -95,6 +96,7 @@ def read_value(data: Any, depth: int = 0) -> Any:
     if kind in OF_PARTS:
         return OF_PARTS[kind](tuple(read_value(one, depth + 1) for one in content))
     need(kind in OF_TEXT, f"no value is a {kind!r:.40}")
+    need(len(content) <= DIGITS or kind not in ("int", "decimal"), f"{kind!r} of {len(content):,} characters")
     return OF_TEXT[kind](content)
 
 
@@ -104,20 +106,26 @@ def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+def _of_types(pair: tuple[Any, ...], *types: type) -> tuple[Any, ...]:
+    """The same two values; a text such as "1e1000000000" would be a number, too, that takes hours."""
+    need(len(pair) == 2 and all(type(one) in types for one in pair), "malformed number")
+    return pair
+
+
 def _decimal(text: str) -> Decimal:
-    number = Decimal(text[:2000])
-    need(number.is_finite() and abs(number.adjusted()) < 2000, "a decimal number is too large or too small")
+    number = Decimal(text)
+    need(number.is_finite() and abs(number.adjusted()) < DIGITS, "a decimal number is too large or too small")
     return number
 
 
 OF_PARTS: Mapping[str, Callable[[Any], Any]] = {
     "tuple": tuple,
     "frozenset": lambda values: frozenset(_spread(values)),
-    "fraction": lambda pair: Fraction(*pair),
-    "complex": lambda pair: complex(*pair),
+    "fraction": lambda pair: Fraction(*_of_types(pair, int)),
+    "complex": lambda pair: complex(*_of_types(pair, int, float)),
 }
 OF_TEXT: Mapping[str, Callable[[str], Any]] = {
-    "int": lambda text: int(text[:2000], 16),
+    "int": lambda text: int(text, 16),
     "decimal": _decimal,
     "bytes": lambda text: base64.b64decode(text, validate=True),
     "str": lambda text: base64.b64decode(text, validate=True).decode("utf-8", "surrogatepass"),

@@ -21,7 +21,7 @@ from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, wrong_inputs
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
-from tracr_check.program_file import _far_apart
+from tracr_check.program_file import _far_apart, read_value
 from tracr_check.verdict import Rejected
 
 
@@ -270,6 +270,26 @@ def test_values_with_one_hash_are_rejected_in_time(values: list[Any], tmp_path: 
     parts = compiled(rasp.Map(lambda token: token * 2, rasp.tokens).named("twice"))
     named(parts)["twice"]["domain"]["values"] = values
     assert check_parts(parts, tmp_path).reason == "too many values with one hash"
+
+
+def test_a_number_with_many_zeros_before_it_is_not_0(tmp_path: Path) -> None:
+    """The value at "a" is 5, written with 1,999 zeros: only the first 2,000 characters were read. The model gives 0."""
+    parts = compiled(rasp.numerical(rasp.Map(lambda token: {"a": 0, "b": 1}[token], rasp.tokens).named("x")))
+    five = {"int": "0x" + "0" * 1999 + "5"}
+    values = named(parts)["x"]["domain"]["values"]
+    values[values.index(0)] = five
+    assert wrong_inputs(parts, EveryInput(parts))
+    assert check_parts(parts, tmp_path).reason == "'int' of 2,002 characters"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"fraction": ["1e9999999999"]}, {"fraction": [1]}, {"complex": ["1", 0]}, {"decimal": "0" * 2001}],
+)
+def test_numbers_that_nobody_writes_are_refused(value: Any) -> None:
+    """The first one would take hours."""
+    with pytest.raises(Rejected, match=r"malformed number|characters"):
+        read_value(value)
 
 
 def test_very_many_fractions_are_not_compared() -> None:
