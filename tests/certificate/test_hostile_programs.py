@@ -250,6 +250,18 @@ def test_cells_of_a_selector_that_are_marked_as_unreached_are_an_assumption(tmp_
         assert sum("cells marked as unreached" in one for one in verdict.assumptions) == count
 
 
+def test_a_number_that_is_moved_alone_and_not_listed_is_an_assumption(tmp_path: Path) -> None:
+    """The value before: 1, at position 2, is listed or not; the verdict says that no input has it."""
+    before = rasp.Select(rasp.indices, rasp.indices, _at(-1))
+    parts = compiled(rasp.Aggregate(before, rasp.indices, default=-1).named("before"))
+    values = named(parts)["before"]["domain"]["values"]
+    for value, count in ((1, 0), (7, 1)):
+        values[values.index(1)] = value
+        verdict = check_parts(parts, tmp_path)
+        assert verdict.accepted, verdict.reason
+        assert sum("before has no value for" in one for one in verdict.assumptions) == count
+
+
 @pytest.mark.parametrize("values", [[1, True, 2, 3], [1, 1.0000000001, 2, 3]])
 def test_values_that_are_one_are_not_listed_twice(values: list[Any], tmp_path: Path) -> None:
     """Equal values, or numbers of a width that are nearly equal: a table could tell them apart."""
