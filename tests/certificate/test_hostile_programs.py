@@ -284,6 +284,27 @@ def test_values_with_one_hash_are_rejected_in_time(values: list[Any], tmp_path: 
     assert check_parts(parts, tmp_path).reason == "too many values with one hash"
 
 
+@pytest.mark.parametrize("place", ["heads", "mlp", "aux", "sums"])
+def test_large_numbers_in_hints_are_rejected_in_time(place: str, tmp_path: Path) -> None:
+    """100,000 dimensions with one hash took minutes."""
+    parts = compiled(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist"))
+    colliding: dict[str, Any] = {
+        str(number * (2**61 - 1)): [] if place == "sums" else {} for number in range(5, 100_000)
+    }
+    owners = dict.fromkeys(colliding, 0)
+    first, *others = parts.hints["layers"]
+    changes: dict[str, dict[str, Any]] = {
+        "heads": {"layers": [{**first, "heads": [owners]}, *others]},
+        "mlp": {"layers": [{**first, "mlp": owners}, *others]},
+        "aux": {"aux": colliding},
+        "sums": {"sums": colliding},
+    }
+    assert (
+        check_parts(replace(parts, hints={**parts.hints, **changes[place]}), tmp_path).reason
+        == "a number in the hints is too large"
+    )
+
+
 def test_a_number_with_many_zeros_before_it_is_not_0(tmp_path: Path) -> None:
     """The value at "a" is 5, written with 1,999 zeros: only the first 2,000 characters were read. The model gives 0."""
     parts = compiled(rasp.numerical(rasp.Map(lambda token: {"a": 0, "b": 1}[token], rasp.tokens).named("x")))
