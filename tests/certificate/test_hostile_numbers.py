@@ -98,8 +98,9 @@ def test_flushed_numbers_grow_in_later_roundings() -> None:
     later = np.log1p(2.0**-24) * np.arange(terms)
     lost = 2 * a.tiny * float(np.exp(later).sum())
     assert lost > 2 * (terms + 4) * a.tiny
-    reading = Reading(*np.zeros((3, 1)), (0.0, 0.0), 0.0, 0.0, 1.0, 0.1, 3, terms)
-    assert lost < reading.alone(np.zeros(1), a)[0]
+    zero = np.zeros(1)
+    reading = Reading(zero, zero, zero, (0.0, 0.0), 0.0, 0.0, 1.0, 0.1, 3, terms)
+    assert lost < reading.alone(zero, a)[0]
     assert lost < reading.flushed(None, a)
 
 
