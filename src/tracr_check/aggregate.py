@@ -66,7 +66,7 @@ class Reading:
 
     def alone(self, sizes: Array, a: Arithmetic) -> Array:
         """The errors of values that have all the weight."""
-        lost = (self.gain + 1) * a.stored_tiny + 2 * (self.terms + 2) * a.tiny
+        lost = (self.gain + 1) * a.stored_tiny + 4 * (self.terms + 2) * a.tiny
         flushed = lost if self.tail or a.copy_error else 0.0
         return (
             1.01 * (self.tail + a.copies) + (2 * a.stored_unit if a.narrow and self.tail else 0.0)
@@ -82,7 +82,7 @@ class Reading:
         """What a mean of several values loses where numbers are flushed; `None`: nothing is known of the weights."""
         least = 0.0 if selection is None else selection.least_weight(self.keys)
         weights = 0.0 if least >= 2 * a.stored_tiny else self.keys * self.largest
-        sums = 2 * (self.keys * self.gain + self.terms + 2) * a.tiny  # each product, each addition
+        sums = 4 * (self.keys * self.gain + self.terms + 2) * a.tiny  # each product, each addition (see `rounded`)
         return (weights + 2 * self.gain + 2) * a.stored_tiny + sums
 
     def at_bos(self, a: Arithmetic) -> tuple[float, float]:

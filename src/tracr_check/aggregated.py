@@ -13,11 +13,14 @@ Truth = NDArray[np.bool_]
 
 
 def moved_codes(source: SOp, target: SOp) -> Codes:
-    """The code in the target of each value of the source, alone: of the number that is near, or of the equal value."""
+    """The code in the target of each value of the source, alone: of the number that is near, or of the equal value.
+
+    A number that is not listed is unreached, any other value an error.
+    """
     equal = np.array([target.index.get(value, ERROR) for value in source.values], np.int64)
     numeric = np.isfinite(source.numbers)
     near = snap(target, np.where(numeric, source.numbers, 0.0))
-    return np.where(numeric & (near >= 0), near, equal)
+    return np.where(numeric & ((near >= 0) | (equal < 0)), near, equal)
 
 
 def aggregated(source: SOp, target: SOp, chosen: Truth, held: Codes) -> Codes:

@@ -7,7 +7,8 @@ is proved is proved of the tensors of the GPT-2. There is no other file that tra
 `generation_config.json` is about sampling only.
 
 GPT-2 differs from the network of `normed.py` in what follows, and all of it is checked. Scores are divided by the root
-of d_head, a power of 4: this is exact, so queries are divided by it here. Heads without any weight give 0, and are left
+of d_head, a power of 4: this is exact, so queries are divided by it here. (Queries and keys may not be divided by the
+root of this root each, which need not be a power of 2.) Heads without any weight give 0, and are left
 out. The inputs of the last layer norm have a bias: a 1 in a dimension that is never written (`Normed.logits`). Each
 value of the output has a word, the one that is written as the value is; the program's tokens come first, in order, then
 BOS and PAD.
@@ -60,7 +61,8 @@ HARMLESS = {
 }
 GPT2 = (
     "the network is GPT-2 as transformers has it, in evaluation mode; its ids are BOS, the tokens, and PAD after them; "
-    "positions are counted from 0, and unless the program is causal the attention mask hides nothing"
+    "positions are counted from 0, and unless the program is causal the attention mask hides nothing; queries or "
+    "scores are divided by the root of d_head at once, not queries and keys by its root each (torch's kernel MATH)"
 )
 
 WORDS = " The only output here is {name!r:.100}; decoding it takes the word with the largest logit."

@@ -24,7 +24,17 @@ from tracr_check.joint import LIMIT, joint_values
 from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
-from tracr_check.scores import ALONE, Beside, Vectors, beside, hulls, pad_scores, scores, stored_vectors
+from tracr_check.scores import (
+    ALONE,
+    Beside,
+    Vectors,
+    beside,
+    hulls,
+    largest_product,
+    pad_scores,
+    scores,
+    stored_vectors,
+)
 from tracr_check.selection import Factor, Mask, Selection, only_bos, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
@@ -109,7 +119,8 @@ class Head:
             sides = ((self.queries, w.b_q), (self.keys, w.b_k))
             by_class = (self.of_classes(*side, np.arange(self.rank)).size for side in sides)
             q_most, k_most = (np.vstack([new, old[1:]]) for new, old in zip(by_class, (q_most, k_most), strict=True))
-            need((q_most @ k_most.T).max() < self.a.largest, "scores may be too large", self.where)
+            need(len(q_most) * len(k_most) <= CELLS, f"{len(q_most):,} × {len(k_most):,} classes", self.where)
+            need(largest_product(q_most, k_most) < self.a.largest, "scores may be too large", self.where)
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}

@@ -119,7 +119,7 @@ class Normed(Follower):
         sizes[self.balance] += _total(state) + self.sums[kind]
         terms = sources @ np.abs(matrix) + np.abs(bias)
         roundings = len(sources) + 4
-        errors = np.where(terms > 0, self.a.gamma(roundings) * (terms + sizes) + 2 * roundings * self.a.tiny, 0.0)
+        errors = np.where(terms > 0, self.a.gamma(roundings) * (terms + sizes) + 4 * roundings * self.a.tiny, 0.0)
         self.sums[kind] += MORE * (errors.sum() + sources @ _off_zero(matrix) + _off_zero(bias[None]).max())
 
     def _mean(self, kind: int, state: State) -> float:

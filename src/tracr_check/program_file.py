@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +24,8 @@ __all__ = ["read_program", "read_value"]
 LONGEST = 4096
 MOST = 4096  # s-ops, selectors
 VALUES = 1_000_000  # of an s-op
+SAME, EXACT = 50, 100_000  # values with one hash; fractions that are compared exactly
+DIGITS = 2000  # of a number
 FIELDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("tokens", "indices", "length", "constant", "positions"), ()),
     "lookup": ("inner",),
@@ -93,23 +96,36 @@ def read_value(data: Any, depth: int = 0) -> Any:
     if kind in OF_PARTS:
         return OF_PARTS[kind](tuple(read_value(one, depth + 1) for one in content))
     need(kind in OF_TEXT, f"no value is a {kind!r:.40}")
+    need(len(content) <= DIGITS or kind not in ("int", "decimal"), f"{kind!r} of {len(content):,} characters")
     return OF_TEXT[kind](content)
 
 
+def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same values; few have one hash. Else a dictionary of them takes forever: multiples of 2^61 - 1 have 0."""
+    need(max(Counter(map(hash, values)).values(), default=0) <= SAME, "too many values with one hash")
+    return values
+
+
+def _of_types(pair: tuple[Any, ...], *types: type) -> tuple[Any, ...]:
+    """The same two values; a text such as "1e1000000000" would be a number, too, that takes hours."""
+    need(len(pair) == 2 and all(type(one) in types for one in pair), "malformed number")
+    return pair
+
+
 def _decimal(text: str) -> Decimal:
-    number = Decimal(text[:2000])
-    need(number.is_finite() and abs(number.adjusted()) < 2000, "a decimal number is too large or too small")
+    number = Decimal(text)
+    need(number.is_finite() and abs(number.adjusted()) < DIGITS, "a decimal number is too large or too small")
     return number
 
 
 OF_PARTS: Mapping[str, Callable[[Any], Any]] = {
     "tuple": tuple,
-    "frozenset": frozenset,
-    "fraction": lambda pair: Fraction(*pair),
-    "complex": lambda pair: complex(*pair),
+    "frozenset": lambda values: frozenset(_spread(values)),
+    "fraction": lambda pair: Fraction(*_of_types(pair, int)),
+    "complex": lambda pair: complex(*_of_types(pair, int, float)),
 }
 OF_TEXT: Mapping[str, Callable[[str], Any]] = {
-    "int": lambda text: int(text[:2000], 16),
+    "int": lambda text: int(text, 16),
     "decimal": _decimal,
     "bytes": lambda text: base64.b64decode(text, validate=True),
     "str": lambda text: base64.b64decode(text, validate=True).decode("utf-8", "surrogatepass"),
@@ -155,7 +171,7 @@ def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
     """The values of a domain; of an interval the cells and their radii, and `None` if it may be that."""
     if given["kind"] == "finite":
         need(type(given["values"]) is list and len(given["values"]) <= VALUES, "malformed domain")
-        return tuple(map(read_value, given["values"])), None
+        return _spread(tuple(map(read_value, given["values"]))), None
     need(given["kind"] == "interval" and type(given["maybe_none"]) is bool, "malformed domain")
     middles, radii = cells(given["low"], given["high"])
     none = (None,) if given["maybe_none"] else ()
@@ -215,8 +231,10 @@ def _check_sums(sop: SOp, sops: Mapping[int, SOp], longest: int) -> None:
 def _far_apart(values: Iterable[Any]) -> bool:
     """Whether different numbers among some values, fractions too, differ by more than 2.2e-9 (relative above 1)."""
     numbers = [value for value in values if is_number(value)]
+    plain = len(numbers)
     numbers += [Fraction(value) for value in values if isinstance(value, Fraction | Decimal)]
     numbers += [Fraction(value.real) for value in values if isinstance(value, complex) and not value.imag]
+    need(len(numbers) - plain <= EXACT, "too many fractions to compare")
     return all(float(b - a) > 2.2e-9 * max(1.0, abs(float(b))) for a, b in pairwise(sorted(numbers)))
 
 

@@ -37,6 +37,7 @@ PAD_ROWS = 100_000
 SMALLEST = 2.0**-100  # of weights
 MOST = 2**26  # numbers of all weights
 LARGEST = 2**24  # of one matrix
+DIGITS = 10  # of a number in hints; many large ones could have one hash, and a dictionary of them takes forever
 
 
 class Weights:
@@ -152,6 +153,8 @@ def follow(
 def _check_hints(hints: Any) -> None:
     """Hints name s-ops and selectors by whole numbers, other variables by names."""
     heads = [one for layer in hints["layers"] for one in (*layer["heads"], layer["mlp"])]
+    keys = [text for one in (*heads, hints["aux"], hints["sums"]) for text in one]
+    need(all(len(text) <= DIGITS for text in keys), "a number in the hints is too large")
     owners = [owner for one in heads for owner in one.values()]
     defined = [one[name] for one in hints["aux"].values() for name in ("of", "selector") if name in one]
     numbers = [number for some in defined for number in (some if isinstance(some, list) else [some])]

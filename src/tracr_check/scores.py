@@ -29,6 +29,7 @@ __all__ = [
     "distances",
     "hulls",
     "in_parts",
+    "largest_product",
     "pad_scores",
     "scores",
     "stored_vectors",
@@ -134,13 +135,13 @@ def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
     count, size, grid = 0.0, 0.0, INF
     for queries, keys in groups:
         rough = any(((one.grid == 0) & (one.size > 0)).any() or one.radius.any() for one in (queries, keys))
-        count += _largest(*((one.size > 0).astype(np.float64) for one in (queries, keys)))
-        size += _largest(queries.size, keys.size) * (1 + 2.0**-30)
+        count += largest_product(*((one.size > 0).astype(np.float64) for one in (queries, keys)))
+        size += largest_product(queries.size, keys.size) * (1 + 2.0**-30)
         grid = min(grid, 0.0 if rough else _least_grid(queries, keys))
     return Beside(count, size, grid)
 
 
-def _largest(queries: Array, keys: Array) -> float:
+def largest_product(queries: Array, keys: Array) -> float:
     """The largest product of a query and a key, at least 0."""
     parts = in_parts(len(queries), len(keys))
     return max((float((queries[rows] @ keys.T).max(initial=0.0)) for rows in parts), default=0.0)

@@ -138,7 +138,7 @@ class Turned(Follower):
         need(size.max(initial=0.0) < self.a.largest, "numbers too large")
         own = np.where((matrix[self.mixed] != 0).any(0), self.a.gamma((matrix != 0).sum(0) + 2.0) * size, 0.0)
         narrow = self.a.stored_unit * 2 * size + self.a.stored_tiny if self.a.narrow else 0.0
-        lost = 2 * (len(matrix) + 2) * self.a.tiny * (own > 0)
+        lost = 4 * (len(matrix) + 2) * self.a.tiny * (own > 0)
         found = (self.errors @ np.abs(matrix) + own + narrow) * (1 + 2.0**-30) + lost
         return 0.0 * found, found
 
@@ -212,7 +212,7 @@ class Turned(Follower):
     def _off(self, size: Array, exact: NDArray[np.bool_]) -> Array:
         """The errors of sums into mixed dimensions, from the sizes of their terms."""
         a, terms = self.a, self.terms
-        off = (a.gamma(terms) + (3 * a.stored_unit if a.narrow else 0.0)) * size + 2 * terms * a.stored_tiny
+        off = (a.gamma(terms) + (3 * a.stored_unit if a.narrow else 0.0)) * size + 4 * (terms * a.tiny + a.stored_tiny)
         return np.where(self.mixed & ~exact, 1.01 * off, 0.0)
 
     def _written(self, time: int, size: Array, exact: NDArray[np.bool_]) -> None:

@@ -276,3 +276,16 @@ def test_words_of_many_values_are_found_in_time() -> None:
     for bad in (3 / 7 + 1e-5, "bos", "y"):
         with pytest.raises(Rejected, match="no word"):
             word_ids(vocab, ["x"], SOp(0, "x", {"kind": "tokens"}, (*values, bad)))
+
+
+def test_the_kernel_that_scales_queries_and_keys_apart_is_excluded(checkpoint: Path) -> None:
+    """Two keys with equal scores, and d_head = 4: torch's MATH does not give them equal weights."""
+    torch = pytest.importorskip("torch")
+    attention = pytest.importorskip("torch.nn.attention")
+    queries = torch.tensor([211.0, 97.0, 5.0, 3.0]).expand(1, 1, 2, 4)
+    keys = torch.tensor([[150.0, -271.0, 99.0, 1.0], [150.0 + 97.0, -271.0 - 211.0, 99.0, 1.0]])[None, None]
+    values = torch.eye(2, 4)[None, None]
+    with attention.sdpa_kernel(attention.SDPBackend.MATH):
+        found = torch.nn.functional.scaled_dot_product_attention(queries, keys, values)
+    assert float((found[0, 0, 0, :2] - 0.5).abs().max()) > 1e-6
+    assert any("kernel MATH" in one for one in check_folder(checkpoint).assumptions)

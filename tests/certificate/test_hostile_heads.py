@@ -111,9 +111,19 @@ def _many_values(weights: dict[str, NDArray[np.float32]]) -> None:
     weights["blocks.0.attn.W_V"][0, :2] = weights["blocks.0.attn.W_O"][0, :, 4] = 1
 
 
+def _large_scores(weights: dict[str, NDArray[np.float32]]) -> None:
+    """30,000 classes of queries and as many of keys, whose scores would have to be compared with the largest number."""
+    weights["blocks.0.attn.W_Q"][0, 0, 0] = weights["blocks.0.attn.W_K"][0, 0, 0] = 1e12
+
+
 @pytest.mark.parametrize(
     ("alter", "sizes"),
-    [(_many_queries, (20_000, 4_000, 2)), (_many_keys, (1_000, 1_900, 60)), (_many_values, (1_000, 1_900, 60))],
+    [
+        (_many_queries, (20_000, 4_000, 2)),
+        (_many_keys, (1_000, 1_900, 60)),
+        (_many_values, (1_000, 1_900, 60)),
+        (_large_scores, (30_000, 2, 1)),
+    ],
 )
 def test_heads_with_too_many_classes_are_rejected_in_little_memory(alter: Any, sizes: tuple[int, int, int]) -> None:
     """Each of them took more than 7 GB and a minute before it was rejected."""
@@ -121,7 +131,7 @@ def test_heads_with_too_many_classes_are_rejected_in_little_memory(alter: Any, s
     alter(weights)
     resource = pytest.importorskip("resource")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(Rejected, match=r"classes of queries|components"):
+    with pytest.raises(Rejected, match=r"classes$|classes of queries|components"):
         prove(read_program(model, {}), model["outputs"], weights, hints, ARITHMETICS["float32"], False)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < (2**30 if sys.platform == "darwin" else 2**20)

@@ -17,6 +17,7 @@ from tests.certificate.hostile_models import Altered
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr_check import ARITHMETICS
+from tracr_check.aggregate import Reading
 
 
 def compiled(program: Any, **options: Any) -> CompiledModel:
@@ -89,6 +90,18 @@ def test_many_products_that_are_flushed_are_rejected(arithmetic: str) -> None:
     altered.hints["layers"][layer]["heads"][0][str(small)] = owners[str(source)]
     altered.hints["layers"][layer]["mlp"][str(grown)] = owners[str(source)]
     assert "largest logit" in altered.reason(arithmetic)
+
+
+def test_flushed_numbers_grow_in_later_roundings() -> None:
+    """Of 2^22 terms each product and each sum is flushed, and all later roundings are up: more than twice the terms."""
+    a, terms = ARITHMETICS["float32"], 2**22
+    later = np.log1p(2.0**-24) * np.arange(terms)
+    lost = 2 * a.tiny * float(np.exp(later).sum())
+    assert lost > 2 * (terms + 4) * a.tiny
+    zero = np.zeros(1)
+    reading = Reading(zero, zero, zero, (0.0, 0.0), 0.0, 0.0, 1.0, 0.1, 3, terms)
+    assert lost < reading.alone(zero, a)[0]
+    assert lost < reading.flushed(None, a)
 
 
 def test_a_chain_of_near_values_is_not_one_value() -> None:

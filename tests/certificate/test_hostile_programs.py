@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, wrong_inputs
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr_check.program_file import _far_apart, read_value
+from tracr_check.verdict import Rejected
 
 
 def compiled(program: Any, vocab: Any = "ab") -> SavedParts:
@@ -247,6 +250,18 @@ def test_cells_of_a_selector_that_are_marked_as_unreached_are_an_assumption(tmp_
         assert sum("cells marked as unreached" in one for one in verdict.assumptions) == count
 
 
+def test_a_number_that_is_moved_alone_and_not_listed_is_an_assumption(tmp_path: Path) -> None:
+    """The value before: 1, at position 2, is listed or not; the verdict says that no input has it."""
+    before = rasp.Select(rasp.indices, rasp.indices, _at(-1))
+    parts = compiled(rasp.Aggregate(before, rasp.indices, default=-1).named("before"))
+    values = named(parts)["before"]["domain"]["values"]
+    for value, count in ((1, 0), (7, 1)):
+        values[values.index(1)] = value
+        verdict = check_parts(parts, tmp_path)
+        assert verdict.accepted, verdict.reason
+        assert sum("before has no value for" in one for one in verdict.assumptions) == count
+
+
 @pytest.mark.parametrize("values", [[1, True, 2, 3], [1, 1.0000000001, 2, 3]])
 def test_values_that_are_one_are_not_listed_twice(values: list[Any], tmp_path: Path) -> None:
     """Equal values, or numbers of a width that are nearly equal: a table could tell them apart."""
@@ -256,6 +271,64 @@ def test_values_that_are_one_are_not_listed_twice(values: list[Any], tmp_path: P
         "hist has a value twice",
         "values of hist are too near to be told apart",
     )
+
+
+COLLIDING = [{"int": hex(place * (2**61 - 1))} for place in range(100_000)]
+
+
+@pytest.mark.parametrize("values", [COLLIDING, ["a", {"frozenset": COLLIDING}]])
+def test_values_with_one_hash_are_rejected_in_time(values: list[Any], tmp_path: Path) -> None:
+    """Multiples of 2^61 - 1 have the hash 0: a dictionary of 100,000 of them takes minutes, of a million hours."""
+    parts = compiled(rasp.Map(lambda token: token * 2, rasp.tokens).named("twice"))
+    named(parts)["twice"]["domain"]["values"] = values
+    assert check_parts(parts, tmp_path).reason == "too many values with one hash"
+
+
+@pytest.mark.parametrize("place", ["heads", "mlp", "aux", "sums"])
+def test_large_numbers_in_hints_are_rejected_in_time(place: str, tmp_path: Path) -> None:
+    """100,000 dimensions with one hash took minutes."""
+    parts = compiled(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist"))
+    colliding: dict[str, Any] = {
+        str(number * (2**61 - 1)): [] if place == "sums" else {} for number in range(5, 100_000)
+    }
+    owners = dict.fromkeys(colliding, 0)
+    first, *others = parts.hints["layers"]
+    changes: dict[str, dict[str, Any]] = {
+        "heads": {"layers": [{**first, "heads": [owners]}, *others]},
+        "mlp": {"layers": [{**first, "mlp": owners}, *others]},
+        "aux": {"aux": colliding},
+        "sums": {"sums": colliding},
+    }
+    assert (
+        check_parts(replace(parts, hints={**parts.hints, **changes[place]}), tmp_path).reason
+        == "a number in the hints is too large"
+    )
+
+
+def test_a_number_with_many_zeros_before_it_is_not_0(tmp_path: Path) -> None:
+    """The value at "a" is 5, written with 1,999 zeros: only the first 2,000 characters were read. The model gives 0."""
+    parts = compiled(rasp.numerical(rasp.Map(lambda token: {"a": 0, "b": 1}[token], rasp.tokens).named("x")))
+    five = {"int": "0x" + "0" * 1999 + "5"}
+    values = named(parts)["x"]["domain"]["values"]
+    values[values.index(0)] = five
+    assert wrong_inputs(parts, EveryInput(parts))
+    assert check_parts(parts, tmp_path).reason == "'int' of 2,002 characters"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"fraction": ["1e9999999999"]}, {"fraction": [1]}, {"complex": ["1", 0]}, {"decimal": "0" * 2001}],
+)
+def test_numbers_that_nobody_writes_are_refused(value: Any) -> None:
+    """The first one would take hours."""
+    with pytest.raises(Rejected, match=r"malformed number|characters"):
+        read_value(value)
+
+
+def test_very_many_fractions_are_not_compared() -> None:
+    """Exact numbers take much longer than floats."""
+    with pytest.raises(Rejected, match="too many fractions"):
+        _far_apart([Fraction(place) for place in range(100_001)])
 
 
 def references(parts: SavedParts) -> Iterator[tuple[Any, Any]]:
