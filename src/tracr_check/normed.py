@@ -40,7 +40,7 @@ from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Read, State, joined, read_state, rounded
 from tracr_check.following import Follower
 from tracr_check.head import States
-from tracr_check.variables import Array, Env
+from tracr_check.variables import Array
 from tracr_check.verdict import need
 
 __all__ = ["ASSUMED", "Normed"]
@@ -109,7 +109,7 @@ class Normed(Follower):
 
     def _reads(self, state: State, matrix: Array, bias: Array) -> tuple[Array, Array]:
         """The most that hidden values can be, and the sizes of sums."""
-        read = joined(read_state(state, matrix, bias), (), Env(1, {}), np.arange(len(bias)))
+        read = joined(read_state(state, matrix, bias))
         off = rounded(read, self.a)
         return np.maximum(read.hi + off, 0.0)[0], np.maximum(np.abs(read.lo), np.abs(read.hi))[0] + off[0]
 

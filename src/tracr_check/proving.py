@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.attention import after_attention
-from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
+from tracr_check.boxes import Boxes, State, exactly, grid_of, natural
 from tracr_check.definitions import define
 from tracr_check.facts import Facts
 from tracr_check.following import Follower
@@ -213,23 +213,14 @@ def _after_mlp(
 ) -> States:
     """The stream after an MLP, at token positions, BOS and PAD."""
 
-    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
-        wanted = names if owner == "1" else {*names, owner}
-        env = joint_values(program, wanted, states.tokens.dead)
-        codes = np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner]
-        return env, codes
+    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes, int]:
+        env = joint_values(program, names | {owner} - {"1"}, states.tokens.dead)
+        return (env, np.zeros(env.rows, np.int64), 1) if owner == "1" else (env, env.codes[owner], program.sizes[owner])
 
     for owner in owners.values():
         need(owner in program.sizes, f"there is no variable {owner!r:.40}")
     hinted = {dim: program.leaf(owner) or owner for dim, owner in owners.items()}
-    placed = Placed(
-        owner=lambda dim, names: hinted.get(dim, "1"),
-        rows=rows,
-        sizes=lambda owner: 1 if owner == "1" else program.sizes[owner],
-        improve=parts.improve,
-        mortal=True,
-        work=work,
-    )
+    placed = Placed(lambda dim, names: hinted.get(dim, "1"), rows, parts.improve, work)
     tokens = after_mlp(states.tokens, neurons, placed, a)
     bos = after_mlp(states.bos, neurons, _apart("B", states.bos, work), a)
     pad = None if states.pad is None else after_mlp(states.pad, neurons, _apart("P", states.pad, work), a)
@@ -239,18 +230,8 @@ def _after_mlp(
 def _apart(base: Var, state: State, work: Work) -> Placed:
     """BOS or PAD: all combinations of values; a dimension is owned by all variables that it depends on."""
 
-    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
+    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes, int]:
         env = pad_rows(state, names, PAD_ROWS, owner)
-        return env, env.codes[owner]
+        return env, env.codes[owner], pad_size(state, owner)
 
-    def same(reads: dict[Var, Read]) -> dict[Var, Read]:
-        return reads
-
-    return Placed(
-        lambda dim, names: joint_of(state, names, base),
-        rows,
-        lambda one: pad_size(state, one),
-        same,
-        mortal=False,
-        work=work,
-    )
+    return Placed(lambda dim, names: joint_of(state, names, base), rows, work=work)

@@ -253,7 +253,7 @@ class Turned(Follower):
         neurons = self.plain.blocks[layer][2]
         rows = len(state.tables[name].lo) if name else 1
         env = Env(rows, {name: np.arange(rows)} if name else {})
-        pre = joined(read_state(state, neurons.w_in, neurons.b_in), set(env.codes), env, np.arange(len(neurons.b_in)))
+        pre = joined(read_state(state, neurons.w_in, neurons.b_in), env)
         off = rounded(pre, self.a, neurons.b_in)
         high, grid = np.maximum(pre.hi + off, 0.0), np.where(off == 0, pre.grid, 0.0)
         for row in range(rows):
@@ -267,7 +267,7 @@ class Turned(Follower):
         for state in (states.tokens, states.bos, states.pad):
             if state is None:
                 continue
-            read = [joined(read_state(state, h.w_v, h.b_v), (), Env(1, {}), np.arange(len(h.b_v))) for h in heads]
+            read = [joined(read_state(state, h.w_v, h.b_v)) for h in heads]
             sizes = [one.size[0] for one in read]
             most = np.maximum(most, np.concatenate(sizes) if sizes else most)
         grid = np.zeros(len(matrix))
