@@ -233,7 +233,7 @@ def test_scores_of_pad_by_joint_values(length: int) -> None:
     program = parsed.program()
     weights = proving.Weights(parsed.weights, program, max(stop for _, _, stop in parsed.model["outputs"]), FLOAT32)
     states = proving._embedded(weights, program, FLOAT32, True)
-    (w, *_), facts = weights.blocks[0][0], Facts(program)
+    (w, *_), facts = weights.blocks[0].heads, Facts(program)
     given = Attention(program, facts, Parts(program, facts), FLOAT32, {})
     head = Head(states, w, given, "0.0", np.ones(weights.width, dtype=np.int64))
     stream = (weights.embed[0] + weights.positions[1:]).astype(np.float32)
