@@ -116,12 +116,11 @@ class Boxes:
         return Boxes(np.concatenate([self.dims, other.dims]), *parts)
 
 
-def exactly(numbers: Array, dims: NDArray[np.int64] | None = None) -> Boxes:
-    """A table of exact numbers; without `dims`, the dimensions that are not 0 everywhere."""
-    if dims is None:
-        dims = np.flatnonzero((numbers != 0).any(0))
-        numbers = numbers[:, dims]
-    return Boxes(dims, numbers, numbers.copy(), grid_of(numbers))
+def exactly(numbers: Array) -> Boxes:
+    """A table of exact numbers, in the dimensions that are not 0 everywhere."""
+    dims = np.flatnonzero((numbers != 0).any(0))
+    kept = numbers[:, dims]
+    return Boxes(dims, kept, kept, grid_of(kept))
 
 
 @dataclass(frozen=True, eq=False)

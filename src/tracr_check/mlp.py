@@ -111,8 +111,17 @@ class _Column:
 
 
 def after_mlp(state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> State:
-    """The state after an MLP."""
-    return _Step(state, neurons, placed, arithmetic).run()
+    """The state after an MLP. Dimensions that depend on the same variables and have one owner are written together."""
+    step = _Step(state, neurons, placed, arithmetic)
+    written = np.flatnonzero((neurons.w_out != 0).any(0) | (neurons.b_out != 0)).tolist()
+    jobs: dict[tuple[frozenset[Var], Var], list[_Column]] = {}
+    for column in map(step.column, written):
+        names = step.names(column)
+        jobs.setdefault((frozenset(names), placed.owner(column.dim, names)), []).append(column)
+    new = state.without(written)
+    for (names_of_all, owner), columns in jobs.items():
+        new = step.write(new, set(names_of_all), owner, columns)
+    return new
 
 
 class _Step:
@@ -126,18 +135,6 @@ class _Step:
         self.reads = placed.improve(read_state(state, neurons.w_in, neurons.b_in))
         rounded(joined(self.reads), arithmetic)  # none is too large
         self.vary = varying(self.reads)
-
-    def run(self) -> State:
-        written = np.flatnonzero((self.neurons.w_out != 0).any(0) | (self.neurons.b_out != 0))
-        jobs: dict[tuple[frozenset[Var], Var], list[_Column]] = {}
-        for dim in written.tolist():
-            column = self.column(dim)
-            needed = self.names(column)
-            jobs.setdefault((frozenset(needed), self.placed.owner(dim, needed)), []).append(column)
-        new = self.state.without(written.tolist())
-        for (names, owner), columns in jobs.items():
-            new = self.write(new, set(names), owner, columns)
-        return new
 
     # What is known before joint values are listed
 

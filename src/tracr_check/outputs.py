@@ -102,5 +102,5 @@ def _listed(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
     gap = np.minimum(lo - np.append(-INF, middles)[starts], np.append(middles, INF)[stops] - hi)
     if len(gap):
         worst = int(gap.argmin())
-        text = f"{numbers[worst]} may be read as another value: [{lo[worst]}, {hi[worst]}]"
-        need(gap[worst] > 0, text, where)
+        read = f"[{lo[worst]}, {hi[worst]}]"
+        need(gap[worst] > 0, f"{numbers[worst]} may be read as another value: {read}", where)

@@ -83,11 +83,9 @@ class Relus:
         kinks = np.unique(-self.b[steep] / self.w[steep])
         ends = np.stack([self.value(lo), self.value(hi)])
         low, high = ends.min(0), ends.max(0)
-        if len(kinks):
-            inside = (kinks > lo[:, None]) & (kinks < hi[:, None])
-            values = self.value(kinks)
-            low = np.minimum(low, np.where(inside, values, INF).min(1))
-            high = np.maximum(high, np.where(inside, values, -INF).max(1))
+        inside, values = (kinks > lo[:, None]) & (kinks < hi[:, None]), self.value(kinks)
+        low = np.minimum(low, np.where(inside, values, INF).min(1, initial=INF))
+        high = np.maximum(high, np.where(inside, values, -INF).max(1, initial=-INF))
         # a kink is rounded, and moves F there by no more than its slope times the rounding
         return low - 2 * slack, high + 2 * slack
 
