@@ -140,16 +140,14 @@ class State:
 
     def column(self, dim: int) -> dict[Var, tuple[Array, Array, Array]]:
         """For every variable that the dimension depends on: lo, hi and grid by value."""
-        places = {name: (self.tables[name], place) for name, place in self._places.get(dim, ())}
-        return {name: (one.lo[:, at], one.hi[:, at], one.grid[:, at]) for name, (one, at) in places.items()}
+        return self._columns.get(dim, {})
 
     @cached_property
-    def _places(self) -> dict[int, list[tuple[Var, int]]]:
-        """For each dimension, the tables that have it, and where."""
-        found: dict[int, list[tuple[Var, int]]] = {}
+    def _columns(self) -> dict[int, dict[Var, tuple[Array, Array, Array]]]:
+        found: dict[int, dict[Var, tuple[Array, Array, Array]]] = {}
         for name, boxes in self.tables.items():
             for place, dim in enumerate(boxes.dims.tolist()):
-                found.setdefault(dim, []).append((name, place))
+                found.setdefault(dim, {})[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
         return found
 
     def range(self) -> tuple[Array, Array]:

@@ -237,11 +237,13 @@ def _after_mlp(states: States, neurons: Neurons, owners: Mapping[int, Var], give
     for owner in owners.values():
         need(owner in program.sizes, f"there is no variable {owner!r:.40}")
     hinted = {dim: program.leaf(owner) or owner for dim, owner in owners.items()}
-    placed = {"tokens": Placed(lambda dim, names: hinted.get(dim, "1"), rows, given.parts.improve, work)}
-    placed |= {kind: _apart(kind[0].upper(), state, work) for kind, state in kinds(states).items() if kind != "tokens"}
-    return of_kinds(
-        {kind: after_mlp(state, neurons, placed[kind], given.arithmetic) for kind, state in kinds(states).items()}
-    )
+    found = {}
+    for kind, state in kinds(states).items():
+        placed = Placed(lambda dim, names: hinted.get(dim, "1"), rows, given.parts.improve, work)
+        if kind != "tokens":
+            placed = _apart({"bos": "B", "pad": "P"}[kind], state, work)
+        found[kind] = after_mlp(state, neurons, placed, given.arithmetic)
+    return of_kinds(found)
 
 
 def _apart(base: Var, state: State, work: Work) -> Placed:

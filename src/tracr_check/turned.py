@@ -263,11 +263,11 @@ class Turned(Follower):
         """What the components of heads give at a kind of position."""
         block = self.plain.blocks[layer]
         matrix = block.w_o
-        sizes = [
-            [joined(read_state(state, one.w_v, one.b_v)).size[0] for one in block.heads]
-            for state in kinds(states).values()
+        reads = [
+            [joined(read_state(state, one.w_v, one.b_v)) for one in block.heads] for state in kinds(states).values()
         ]
-        most, grid = np.max([np.concatenate([np.zeros(0), *one]) for one in sizes], axis=0), np.zeros(len(matrix))
+        sizes = [np.concatenate([np.zeros(0), *(read.size[0] for read in one)]) for one in reads]
+        most, grid = np.max(sizes, axis=0), np.zeros(len(matrix))
         alone = ((matrix != 0).sum(0) == 1) & (block.bias == 0) & (before.sizes == 0)
         for label in np.flatnonzero(alone).tolist():
             place = int(np.flatnonzero(matrix[:, label])[0])
