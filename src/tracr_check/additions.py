@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import Boxes, State, grid_of, natural
+from tracr_check.boxes import Boxes, State, farthest, grid_of, natural
 from tracr_check.variables import Array, Var
 from tracr_check.verdict import need
 
@@ -81,15 +81,13 @@ def _column(
         terms.setdefault(one.owner, []).append((one.lo, one.hi))
     terms.setdefault(base, []).append((np.array([bias]), np.array([bias])))
     off = _sum_error([pair for pairs in terms.values() for pair in pairs], count, 2 + (bias != 0), a)
-    found = {name: _total(pairs, off if name == base else 0.0) for name, pairs in terms.items()}
-    if len(found) == 1:  # the dimension is a stored number
-        return {name: (lo, hi, natural(lo, hi, a.stored_bits)) for name, (lo, hi) in found.items()}
-    return {name: (lo, hi, np.where(lo == hi, grid_of(lo), 0.0)) for name, (lo, hi) in found.items()}
-
-
-def _total(pairs: Sequence[Range], off: float) -> Range:
-    """The sum of some ranges, and of an error."""
-    return np.asarray(sum(lo for lo, _ in pairs)) - off, np.asarray(sum(hi for _, hi in pairs)) + off
+    found = {}
+    for name, pairs in terms.items():
+        lo, hi = (np.asarray(sum(ends)) for ends in zip(*pairs, strict=True))
+        lo, hi = (lo - off, hi + off) if name == base else (lo, hi)
+        stored = len(terms) == 1  # the dimension is a stored number
+        found[name] = lo, hi, natural(lo, hi, a.stored_bits) if stored else np.where(lo == hi, grid_of(lo), 0.0)
+    return found
 
 
 def _sum_error(terms: Sequence[Range], count: int, stores: int, a: Arithmetic) -> float:
@@ -97,7 +95,7 @@ def _sum_error(terms: Sequence[Range], count: int, stores: int, a: Arithmetic) -
 
     No partial sum may overflow, not even one that other terms cancel.
     """
-    size = sum(float(np.maximum(np.abs(lo), np.abs(hi)).max()) for lo, hi in terms)
+    size = sum(float(farthest(lo, hi).max()) for lo, hi in terms)
     need(size < a.largest, "numbers too large")
     if all((lo == hi).all() for lo, hi in terms):
         grid = min(float(grid_of(lo).min()) for lo, _ in terms)

@@ -60,18 +60,16 @@ class Arithmetic:
         """The relative error of storing a number, with that of the checker's own subtraction."""
         return 2.0**-self.stored_bits + 2.0**-53
 
-    @property
-    def exact_bits(self) -> int:
-        """Sums of so many bits are exact; 52 in float64, where the checker's own sum of their sizes may be rounded."""
-        return min(self.sum_bits, 52)
-
     def sums(self, reach: Any, grid: Any) -> Any:
-        """Whether sums are exact: of multiples of a grid, no partial sum of which is larger than `reach`."""
-        return (reach <= 2.0**self.exact_bits * grid) & (grid >= self.tiny)
+        """Whether sums are exact: of multiples of a grid, no partial sum of which is larger than `reach`.
+
+        They have at most 52 bits in float64, where the checker's own sum of their sizes may be rounded.
+        """
+        return (reach <= 2.0 ** min(self.sum_bits, 52) * grid) & (grid >= self.tiny)
 
     def stores(self, size: Any, grid: Any) -> Any:
         """Whether multiples of a grid up to this size are stored exactly, and are so as partial sums, too."""
-        return (size <= 2.0 ** min(self.stored_bits, self.exact_bits) * grid) & (grid >= self.stored_tiny)
+        return (size <= 2.0 ** min(self.stored_bits, 52) * grid) & (grid >= self.stored_tiny)
 
     @property
     def narrow(self) -> bool:
@@ -120,12 +118,9 @@ class Arithmetic:
         )
 
 
-def _float32(array: NDArray[Any]) -> Array:
-    return array.astype(np.float32).astype(np.float64)
-
-
-def _float16(array: NDArray[Any]) -> Array:
-    return array.astype(np.float16).astype(np.float64)
+def _to(kind: type[np.floating[Any]]) -> Callable[[NDArray[Any]], Array]:
+    """Rounds to a format of numpy."""
+    return lambda array: array.astype(kind).astype(np.float64)
 
 
 def _bfloat16(array: NDArray[Any]) -> Array:
@@ -136,18 +131,14 @@ def _bfloat16(array: NDArray[Any]) -> Array:
     return np.where(np.isnan(given), np.nan, kept.astype(np.uint32).view(np.float32).astype(np.float64))
 
 
-def _float64(array: NDArray[Any]) -> Array:
-    return array.astype(np.float64)
-
-
 ARITHMETICS = {
     one.name: one
     for one in (
-        Arithmetic("float64", 53, 53, _float64, 100.0, leaks=True),
-        Arithmetic("float32", 24, 24, _float32, 104.0, leaks=False),
-        Arithmetic("float32-leak", 24, 24, _float32, 87.0, leaks=True),
-        Arithmetic("float32-fused", 24, 24, _float32, 87.0, leaks=True, copy_error=16.0),
-        Arithmetic("float16", 24, 11, _float16, 104.0, leaks=False, stored_tiny=2.0**-14, largest=6e4),
+        Arithmetic("float64", 53, 53, _to(np.float64), 100.0, leaks=True),
+        Arithmetic("float32", 24, 24, _to(np.float32), 104.0, leaks=False),
+        Arithmetic("float32-leak", 24, 24, _to(np.float32), 87.0, leaks=True),
+        Arithmetic("float32-fused", 24, 24, _to(np.float32), 87.0, leaks=True, copy_error=16.0),
+        Arithmetic("float16", 24, 11, _to(np.float16), 104.0, leaks=False, stored_tiny=2.0**-14, largest=6e4),
         Arithmetic("bfloat16", 24, 8, _bfloat16, 104.0, leaks=False),
     )
 }

@@ -10,9 +10,9 @@ by at most (k + 3) 2^-52 s, and by nothing if all products are multiples of g an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,27 @@ __all__ = [
     "Read",
     "State",
     "add_reads",
+    "chunks",
     "exactly",
+    "farthest",
     "grid_of",
     "hull",
     "joined",
     "natural",
+    "number_read",
     "on_grid",
+    "product_grid",
+    "read_state",
     "rounded",
+    "signed_sums",
+    "varying",
 ]
 
 INF = np.inf
 CELLS = 60_000_000  # of the largest array of products
 MOST = 2**25  # numbers of a table, or of what columns read of it
 WORK = 2**34  # products of what columns read of a table
+ANYWHERE = Env(1, {})  # no variable is known
 
 
 def grid_of(numbers: Any) -> Array:
@@ -54,6 +62,17 @@ def grid_of(numbers: Any) -> Array:
     return np.where(whole == 0, INF, np.ldexp((whole & -whole).astype(np.float64), exponent - 53))
 
 
+def farthest(lo: Array, hi: Array) -> Array:
+    """The largest absolute value of numbers between lo and hi."""
+    return np.maximum(np.abs(lo), np.abs(hi))
+
+
+def chunks(rows: int, cells: int, most: int) -> Iterator[slice]:
+    """All rows, so many at a time that those of one chunk have at most so many cells; `cells`: of a row."""
+    step = max(1, most // max(1, cells))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
 def on_grid(lo: Array, hi: Array, grid: Array) -> tuple[Array, Array]:
     """Bounds of a multiple of a grid between lo and hi; the same bounds if the grid is not known (0).
 
@@ -64,7 +83,7 @@ def on_grid(lo: Array, hi: Array, grid: Array) -> tuple[Array, Array]:
     step = np.where(known, grid, 1.0)
     low, high = (np.where(known, end * step, 0.0) for end in (np.ceil(lo / step), np.floor(hi / step)))
     fine = (grid > 0) & (lo <= low) & (low <= high) & (high <= hi)
-    fine &= np.isinf(grid) | (np.maximum(np.abs(lo), np.abs(hi)) <= 2.0**52 * step)
+    fine &= np.isinf(grid) | (farthest(lo, hi) <= 2.0**52 * step)
     return np.where(fine, low, lo), np.where(fine, high, hi)
 
 
@@ -97,12 +116,11 @@ class Boxes:
         return Boxes(np.concatenate([self.dims, other.dims]), *parts)
 
 
-def exactly(numbers: Array, dims: NDArray[np.int64] | None = None) -> Boxes:
-    """A table of exact numbers; without `dims`, the dimensions that are not 0 everywhere."""
-    if dims is None:
-        dims = np.flatnonzero((numbers != 0).any(0))
-        numbers = numbers[:, dims]
-    return Boxes(dims, numbers, numbers.copy(), grid_of(numbers))
+def exactly(numbers: Array) -> Boxes:
+    """A table of exact numbers, in the dimensions that are not 0 everywhere."""
+    dims = np.flatnonzero((numbers != 0).any(0))
+    kept = numbers[:, dims]
+    return Boxes(dims, kept, kept, grid_of(kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,19 +140,14 @@ class State:
 
     def column(self, dim: int) -> dict[Var, tuple[Array, Array, Array]]:
         """For every variable that the dimension depends on: lo, hi and grid by value."""
-        found = {}
-        for name, place in self._places.get(dim, ()):
-            boxes = self.tables[name]
-            found[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
-        return found
+        return self._columns.get(dim, {})
 
     @cached_property
-    def _places(self) -> dict[int, list[tuple[Var, int]]]:
-        """For each dimension, the tables that have it, and where."""
-        found: dict[int, list[tuple[Var, int]]] = {}
+    def _columns(self) -> dict[int, dict[Var, tuple[Array, Array, Array]]]:
+        found: dict[int, dict[Var, tuple[Array, Array, Array]]] = {}
         for name, boxes in self.tables.items():
             for place, dim in enumerate(boxes.dims.tolist()):
-                found.setdefault(dim, []).append((name, place))
+                found.setdefault(dim, {})[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
         return found
 
     def range(self) -> tuple[Array, Array]:
@@ -153,7 +166,7 @@ class State:
         """
         found = np.zeros(self.width)
         for boxes in self.tables.values():
-            found[boxes.dims] += np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).max(0, initial=0.0)
+            found[boxes.dims] += farthest(boxes.lo, boxes.hi).max(0, initial=0.0)
         return found * (1 + 2.0**-30)
 
     def sharp(self, matrix: Array) -> NDArray[np.bool_]:
@@ -169,9 +182,10 @@ class State:
     def plus(self, name: Var, boxes: Boxes) -> State:
         """The state with more boxes of a variable, in dimensions in which it has none yet."""
         old = self.tables.get(name)
-        need(boxes.lo.size + (0 if old is None else old.lo.size) <= MOST, f"{name} has too many values")
-        need(old is None or not np.isin(boxes.dims, old.dims).any(), "a dimension is written twice")
-        return replace(self, tables={**self.tables, name: boxes if old is None else old.beside(boxes)})
+        whole = boxes if old is None else old.beside(boxes)
+        need(whole.lo.size <= MOST, f"{name} has too many values")
+        need(len(np.unique(whole.dims)) == len(whole.dims), "a dimension is written twice")
+        return replace(self, tables={**self.tables, name: whole})
 
     def dying(self, name: Var, gone: NDArray[np.bool_]) -> State:
         """The state with more values of a variable that do not occur."""
@@ -219,11 +233,9 @@ def read_boxes(boxes: Boxes, matrix: Array) -> Read:
     middle, radius = (kept.lo + kept.hi) / 2, (kept.hi - kept.lo) / 2
     some = (kept.lo != 0) | (kept.hi != 0)
     centre, spread = middle @ weights, radius @ np.abs(weights)
-    above, below = np.maximum(kept.hi, 0.0), np.maximum(-kept.lo, 0.0)
-    plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
-    up, down = above @ plus + below @ minus, above @ minus + below @ plus
+    up, down = signed_sums(kept.lo, kept.hi, weights)
     count = some.astype(np.float64) @ (weights != 0).astype(np.float64)
-    grid = _product_grid(np.where(some, kept.grid, INF), grid_of(weights))
+    grid = product_grid(np.where(some, kept.grid, INF), grid_of(weights))
     size = up + down
     point = (spread == 0) & (size <= 2.0**52 * grid)
     slack = np.where(point, 0.0, (count + 3) * 2.0**-52 * size)
@@ -232,19 +244,31 @@ def read_boxes(boxes: Boxes, matrix: Array) -> Read:
     return Read(centre - spread - slack, centre + spread + slack, up, down, count, grid)
 
 
-def _product_grid(left: Array, right: Array) -> Array:
+def signed_sums(lo: Array, hi: Array, weights: Array) -> tuple[Array, Array]:
+    """The most that the positive, and the negative products of numbers between lo and hi with weights add up to."""
+    above, below = np.maximum(hi, 0.0), np.maximum(-lo, 0.0)
+    plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
+    return above @ plus + below @ minus, above @ minus + below @ plus
+
+
+def product_grid(left: Array, right: Array) -> Array:
     """The smallest grid of the products of left[value, d] and right[d, column]; exact, or if large a lower bound."""
     rows, inner = left.shape
     columns = right.shape[1]
     if rows * inner * columns > CELLS:
         least = np.where(np.isinf(left).all(0), INF, np.where(np.isinf(left), INF, left).min(0, initial=INF))
-        return np.broadcast_to(_product_grid(least[None], right), (rows, columns)).copy()
+        return np.broadcast_to(product_grid(least[None], right), (rows, columns)).copy()
     found = np.full((rows, columns), INF)
     for place in range(inner):
         a, b = left[:, place][:, None], right[place][None]
         known = np.isfinite(a) & np.isfinite(b)
         np.minimum(found, np.where(known, np.where(known, a, 0.0) * np.where(known, b, 0.0), INF), out=found)
     return found
+
+
+def number_read(lo: Array, hi: Array, count: Array, grid: Array) -> Read:
+    """What is read of numbers as they are: `count` is 1, or 0 where there is none."""
+    return Read(lo, hi, np.maximum(hi, 0.0), np.maximum(-lo, 0.0), count, grid)
 
 
 def add_reads(first: Read, second: Read) -> Read:
@@ -257,7 +281,7 @@ def read_state(state: State, matrix: Array, bias: Array) -> dict[Var, Read]:
     """What columns of a matrix, and a bias, read of each variable. The bias belongs to "1"."""
     found = {name: _grainy(read_boxes(boxes, matrix), state.grain) for name, boxes in state.tables.items()}
     row = np.asarray(bias, np.float64)[None]
-    own = Read(row, row, np.maximum(row, 0.0), np.maximum(-row, 0.0), (row != 0) * 1.0, grid_of(row))
+    own = number_read(row, row, (row != 0) * 1.0, grid_of(row))
     if state.blur is not None:
         own = add_reads(own, state.blur(matrix))
     found["1"] = add_reads(found["1"], own) if "1" in found else own
@@ -270,15 +294,14 @@ def _grainy(read: Read, grain: float) -> Read:
     return Read(read.lo - off, read.hi + off, read.up + off, read.down + off, read.count, read.grid) if grain else read
 
 
-def varies(read: Read) -> NDArray[np.bool_]:
-    """Which columns depend on the value. A guess: what is left out is covered by its hull."""
-    width = read.hi.max(0) - read.lo.min(0)
-    return np.asarray(width > 1e-6 * np.maximum(1.0, read.size.max(0)) + 4 * (read.hi - read.lo).max(0))
-
-
 def varying(reads: Mapping[Var, Read]) -> dict[Var, NDArray[np.bool_]]:
-    """For each variable which columns depend on it."""
-    return {name: varies(read) for name, read in reads.items() if len(read.lo) > 1}
+    """For each variable which columns depend on it. A guess: what is left out is covered by its hull."""
+    found = {}
+    for name, read in reads.items():
+        if len(read.lo) > 1:
+            near = 1e-6 * np.maximum(1.0, read.size.max(0)) + 4 * (read.hi - read.lo).max(0)
+            found[name] = read.hi.max(0) - read.lo.min(0) > near
+    return found
 
 
 def hull(read: Read) -> Read:
@@ -288,22 +311,20 @@ def hull(read: Read) -> Read:
     return Read(lo, hi, up, down, count, grid)
 
 
-def joined(reads: Mapping[Var, Read], names: Iterable[Var], env: Env, columns: NDArray[np.int64]) -> Read:
-    """What columns read at joint values: the named variables by their values, the hull of the others.
+def joined(reads: Mapping[Var, Read], env: Env = ANYWHERE, columns: Any = slice(None)) -> Read:
+    """What columns read at joint values of some variables, with the hull of the others.
 
     The ranges of the variables are added in float64: exactly if they are points on a grid, else they are widened.
     """
-    by_value = set(names)
-    total: Read | None = None
-    for name, read in reads.items():
-        part = read.at(env.codes[name], columns) if name in by_value else hull(read.at(slice(None), columns))
-        total = part if total is None else add_reads(total, part)
-    assert total is not None
+    by_variable = (
+        read.at(env.codes[name], columns) if name in env.codes else hull(read.at(slice(None), columns))
+        for name, read in reads.items()
+    )
+    total = reduce(add_reads, by_variable)
     point = (total.lo == total.hi) & (total.size <= 2.0**52 * total.grid)
     slack = np.where(point, 0.0, len(reads) * 2.0**-52 * total.size)
-    shape = (env.rows, len(columns))
     widened = (total.lo - slack, total.hi + slack, *total.parts[2:])
-    return Read(*(np.broadcast_to(part, shape) for part in widened))
+    return Read(*(np.broadcast_to(part, (env.rows, total.lo.shape[1])) for part in widened))
 
 
 def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = None) -> Array:
@@ -323,7 +344,7 @@ def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = Non
     exact = a.sums(reach, read.grid)
     off = np.where(exact, 0.0, a.gamma(count) * size + 4 * count * a.tiny)
     if a.narrow:
-        result = np.maximum(np.abs(read.lo), np.abs(read.hi))
+        result = farthest(read.lo, read.hi)
         most = np.minimum(reach, result + np.abs(bias) + (held if added else 0.0))
         fits = exact & a.stores(most, read.grid)
         result = result + added * (1 + a.stored_unit) * size

@@ -22,11 +22,11 @@ from tracr_check.files import (
     read_bytes,
     sha256,
 )
+from tracr_check.following import Follower
 from tracr_check.gpt2 import FILES, GPT2, INNER, WORDS, is_checkpoint, prove_checkpoint
 from tracr_check.normed import ASSUMED as NORMS
-from tracr_check.program import Program
 from tracr_check.program_file import read_program
-from tracr_check.proving import prove
+from tracr_check.proving import Claim, prove
 from tracr_check.variants import prove_variant
 from tracr_check.verdict import Rejected, Verdict, need
 
@@ -78,36 +78,38 @@ def _checked(
     _check_certificate(certificate, digests)
     name = certificate["arithmetic"] if arithmetic is None else arithmetic
     need(isinstance(name, str) and name in ARITHMETICS, f"there is no arithmetic {name!r:.40}")
-    padding = certificate["padded"] if padded is None else padded
+    a, padding = ARITHMETICS[name], certificate["padded"] if padded is None else padded
     found.update(arithmetic=name, padded=padding)
     model = parse_json(content[MODEL], MODEL)
     tables = parse_tensors(content[TABLES], TABLES)
     program = read_program(model, tables)
     found["lengths"] = program.lengths
     weights = parse_tensors(content[WEIGHTS], WEIGHTS)
+    claim = Claim(program, [] if checkpoint else model["outputs"], certificate, a, padding)
     assumed: tuple[str, ...] = ()
     if checkpoint:
         found["sha256"] = {name: sha256(data) for name, data in checkpoint.items()}
         found["sha256"] |= {f"{INNER}/{name}": digests[name] for name in (MODEL, TABLES)}
-        weights = prove_checkpoint(checkpoint, program, model, certificate, ARITHMETICS[name], padding)
+        weights = prove_checkpoint(checkpoint, claim, model["options"]["vocab"])
         assumed = (*NORMS, GPT2)
     elif "variant" in model:
-        assumed = prove_variant(program, model, tables, weights, certificate, ARITHMETICS[name], padding)
+        assumed = prove_variant(claim, model["variant"], tables, weights)
     else:
-        prove(program, model["outputs"], weights, certificate, ARITHMETICS[name], padding)
-    digest = _digest(weights, ARITHMETICS[name])
+        prove(claim, claim.weights(weights), Follower())
+    digest = _digest(weights, a)
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
-        need(_digest(other, ARITHMETICS[name]) == digest, f"the export holds other weights in {name} than the folder")
-    assumed = (*map(_printable, sorted(program.assumed)), *ARITHMETICS[name].assumptions(), *assumed)
-    theorem = _theorem(program, name, padding) + (WORDS.format(name=program.outputs[0][0]) if checkpoint else "")
+        need(_digest(other, a) == digest, f"the export holds other weights in {name} than the folder")
+    assumed = (*map(_printable, sorted(program.assumed)), *a.assumptions(), *assumed)
+    theorem = _theorem(claim) + (WORDS.format(name=program.outputs[0][0]) if checkpoint else "")
     return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
 
 
-def _theorem(program: Program, arithmetic: str, padded: bool) -> str:
+def _theorem(claim: Claim) -> str:
     """What is proved, in one paragraph."""
+    program, arithmetic = claim.program, claim.arithmetic.name
     low, high = program.lengths
-    padding = f", with any padding up to length {program.longest}" if padded else ", without padding"
+    padding = f", with any padding up to length {program.longest}" if claim.padded else ", without padding"
     mask = ", under a causal mask in the program and in the network" if program.causal else ""
     near = "" if all(program.sops[number].listed for _, number in program.outputs) else NEAR
     return THEOREM.format(low=low, high=high, padding=padding, mask=mask, arithmetic=arithmetic, near=near)

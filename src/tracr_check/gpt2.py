@@ -19,18 +19,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr_check.arithmetic import Arithmetic
 from tracr_check.files import CERTIFICATE, MODEL, WEIGHTS, parse_json, parse_tensors
 from tracr_check.normed import Normed
 from tracr_check.program import Program
 from tracr_check.program_file import read_value
-from tracr_check.proving import Weights, follow
+from tracr_check.proving import Claim, prove
 from tracr_check.variables import SOp
 from tracr_check.verdict import need
 
@@ -43,15 +43,9 @@ FILES = {CONFIG: CERTIFICATE, TENSORS: WEIGHTS, TOKENIZER: MODEL, LOADER: CERTIF
 LOADERS = ("PreTrainedTokenizerFast", "TokenizersBackend")  # two names of what transformers makes of `tokenizer.json`
 LOADED = {"model_max_length", "is_local", "local_files_only"}
 BESIDE = {*FILES, INNER, "README.md", "LICENSE", "generation_config.json", "ground_truth.json"}
-DEFAULT = {
-    "architectures": ["GPT2LMHeadModel"],
-    "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False,
-    "reorder_and_upcast_attn": False,
-    "add_cross_attention": False,
-    "torch_dtype": "float32",
-    "dtype": "float32",
-}
+OFF = ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention")
+DEFAULT = {"architectures": ["GPT2LMHeadModel"], "scale_attn_weights": True, **dict.fromkeys(OFF, False)}
+DEFAULT |= {"torch_dtype": "float32", "dtype": "float32"}
 FIXED = {"model_type": "gpt2", "activation_function": "relu", "tie_word_embeddings": False, **DEFAULT}
 USED = {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner", "layer_norm_epsilon"}
 HARMLESS = {
@@ -77,10 +71,9 @@ def is_checkpoint(folder: Path) -> bool:
     return True
 
 
-def prove_checkpoint(
-    content: Mapping[str, bytes], program: Program, model: Any, hints: Any, a: Arithmetic, padded: bool
-) -> Tensors:
-    """Prove the theorem of the checkpoint in some files; the result are its tensors."""
+def prove_checkpoint(content: Mapping[str, bytes], claim: Claim, vocabulary: Any) -> Tensors:
+    """Prove the claim of the checkpoint in some files; the result are its tensors."""
+    program, a = claim.program, claim.arithmetic
     config = parse_json(content[CONFIG], CONFIG)
     for key, value in FIXED.items():
         need({**DEFAULT, **config}.get(key) == value, f"there are no rules for {key} other than {value}")
@@ -90,7 +83,7 @@ def prove_checkpoint(
     chosen = parse_json(content[MARK], MARK)["output"]
     program.outputs = tuple(one for one in program.outputs if one[0] == chosen)
     need(len(program.outputs) == 1, "the program has no output of the name in tracr.json")
-    tokens = [read_value(token) for token in model["options"]["vocab"]]
+    tokens = [read_value(token) for token in vocabulary]
     tokenizer = parse_json(content[TOKENIZER], TOKENIZER)
     vocab = tokenizer["model"]["vocab"]
     need(config["vocab_size"] == len(vocab), "another number of words than in the configuration")
@@ -100,12 +93,13 @@ def prove_checkpoint(
     named, bias = _network(tensors, config, program)
     epsilon = float(config["layer_norm_epsilon"])
     _check_norms(tensors, config["n_layer"], epsilon)
-    given = Weights(named, program, len(vocab), a)
+    claim = replace(claim, slices=[(chosen, 0, len(vocab))])
+    given = claim.weights(named)
     follower = Normed(given, epsilon, bias, a)
     follower.words = words
-    layers = [*hints["layers"], *([{"heads": [], "mlp": {}}] * (given.layers - len(hints["layers"])))]
-    slices = [(chosen, 0, len(vocab))]
-    follow(program, slices, given.without(follower.balance), {**hints, "layers": layers}, a, padded, follower)
+    none: list[Any] = [{"heads": [], "mlp": {}}] * (given.layers - len(claim.hints["layers"]))
+    hints = {**claim.hints, "layers": [*claim.hints["layers"], *none]}
+    prove(replace(claim, hints=hints), given.without(follower.balance), follower)
     return tensors
 
 
@@ -121,10 +115,8 @@ def _network(tensors: Mapping[str, NDArray[Any]], config: Any, program: Program)
     left = {name: array for name, array in tensors.items() if ".ln_" not in name}
 
     def take(name: str, *shape: int) -> NDArray[Any]:
-        array = left.pop(name, None)
-        fits = array is not None and array.dtype == np.float32 and array.shape == shape
-        need(fits, f"{name} has another shape or is not in float32")
-        assert array is not None
+        array = left.pop(name, np.zeros(0))
+        need(array.dtype == np.float32 and array.shape == shape, f"{name} has another shape or is not in float32")
         return array.astype(np.float64)
 
     words = len(tensors["lm_head.weight"])
@@ -183,20 +175,19 @@ def _check_tokenizer(tokenizer: Any, loader: Any, bos: int) -> None:
     need(not unknown, f"there are no rules for {unknown[:1]} of {LOADER}")
     flags = {"single_word": True, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     first, whole = {"SpecialToken": {"id": names[bos], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    processor = {
+        "type": "TemplateProcessing",
+        "single": [first, whole],
+        "pair": [first, whole, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {names[bos]: {"id": names[bos], "ids": [bos], "tokens": [names[bos]]}},
+    }
     space = {"type": "Replace", "pattern": {"Regex": f"^(?!{re.escape(names[bos])}$)"}, "content": " "}
     expected = {
         "version": "1.0",
-        "truncation": None,
-        "padding": None,
+        **dict.fromkeys(("truncation", "padding", "normalizer"), None),
         "added_tokens": [{"id": number, "content": names[number], **flags} for number in (bos, bos + 1)],
-        "normalizer": None,
         "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [first, whole],
-            "pair": [first, whole, {"Sequence": {"id": "B", "type_id": 1}}],
-            "special_tokens": {names[bos]: {"id": names[bos], "ids": [bos], "tokens": [names[bos]]}},
-        },
+        "post_processor": processor,
         "decoder": {"type": "Sequence", "decoders": [space, {"type": "Fuse"}]},
         "model": {"type": "WordLevel", "vocab": tokenizer["model"]["vocab"], "unk_token": ""},
     }

@@ -136,10 +136,7 @@ class Head:
     def any_rows(self, reads: Reads) -> tuple[Vectors, Vectors, Vectors]:
         """A query, a key and a value of boxes that contain those of all positions of a kind."""
         biases = self.weights.b_q, self.weights.b_k, self.weights.b_v
-        q, k, v = (
-            stored_vectors(joined(read, (), Env(1, {}), np.arange(len(bias))), bias, self.a)
-            for read, bias in zip(reads, biases, strict=True)
-        )
+        q, k, v = (stored_vectors(joined(read), bias, self.a) for read, bias in zip(reads, biases, strict=True))
         return q, k, v
 
     def values_at(self, used: Ints, more: Iterable[Var] = (), limit: int = LIMIT) -> tuple[Vectors, Env]:
@@ -173,7 +170,6 @@ class Head:
         cells = env.rows * len(components)
         need(cells <= VECTOR_CELLS, f"{env.rows:,} × {len(components):,} components", self.where)
         self.given.program.spend(cells)
-        columns = np.arange(len(components))
         kept = {
             name: read.at(slice(None), components) if name in env.codes else hull(read.at(slice(None), components))
             for name, read in reads.items()
@@ -183,7 +179,7 @@ class Head:
         step = max(1, AT_A_TIME // max(1, len(components)))
         for start in range(0, env.rows, step):
             rows = slice(start, start + step)
-            part = stored_vectors(joined(kept, set(env.codes), env.at(rows), columns), bias[components], self.a)
+            part = stored_vectors(joined(kept, env.at(rows)), bias[components], self.a)
             found.lo[rows], found.hi[rows], found.grid[rows] = part.lo, part.hi, part.grid
         return found
 

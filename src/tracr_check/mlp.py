@@ -32,9 +32,12 @@ from tracr_check.boxes import (
     Read,
     State,
     add_reads,
+    chunks,
+    farthest,
     grid_of,
     joined,
     natural,
+    number_read,
     on_grid,
     read_state,
     rounded,
@@ -81,64 +84,57 @@ class Placed:
     """How the joint values of a kind of position are enumerated, and the codes of an owner.
 
     `owner(dimension, names)` is the owner of a dimension that depends on these variables; `rows(names, owner)` lists
-    joint values of the names with the codes of the owner; `sizes(owner)` is how many values it has; `improve` rewrites
-    what is read in terms of other variables. `mortal`: a value that no row has does not occur. `work` is counted.
+    joint values of the names, with the codes of the owner and how many it has; `improve` rewrites what is read in terms
+    of other variables. `work` is counted.
     """
 
     owner: Callable[[int, set[Var]], Var]
-    rows: Callable[[set[Var], Var], tuple[Env, Codes]]
-    sizes: Callable[[Var], int]
-    improve: Callable[[dict[Var, Read]], dict[Var, Read]]
-    mortal: bool
+    rows: Callable[[set[Var], Var], tuple[Env, Codes, int]]
+    improve: Callable[[dict[Var, Read]], dict[Var, Read]] = lambda reads: reads
     work: Work = field(default_factory=Work)
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A written dimension: its neurons, and if it is cleared, the range of the rest and the size of what was there.
+    """A written dimension and its neurons, by places in these: `single` ones, and `groups` that read one number.
 
-    Places of neurons: `single` ones, and `groups` of those that read one number.
+    If it is cleared: the neurons that do it (`own`), the range of what they leave and the size of what was there.
     """
 
     dim: int
     neurons: Ints
     single: Ints
     groups: tuple[Ints, ...]
-    cleared: bool
-    left: tuple[float, float]
-    held: float
-    own: Ints
+    own: Ints | None = None
+    left: tuple[float, float] = (0.0, 0.0)
+    held: float = 0.0
 
 
 def after_mlp(state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> State:
-    """The state after an MLP."""
-    return _Step(state, neurons, placed, arithmetic).run()
+    """The state after an MLP. Dimensions that depend on the same variables and have one owner are written together."""
+    step = _Step(state, neurons, placed, arithmetic)
+    written = np.flatnonzero((neurons.w_out != 0).any(0) | (neurons.b_out != 0)).tolist()
+    jobs: dict[tuple[frozenset[Var], Var], list[_Column]] = {}
+    for column in map(step.column, written):
+        names = step.names(column)
+        jobs.setdefault((frozenset(names), placed.owner(column.dim, names)), []).append(column)
+    new = state.without(written)
+    for (names_of_all, owner), columns in jobs.items():
+        new = step.write(new, set(names_of_all), owner, columns)
+    return new
 
 
 class _Step:
     def __init__(self, state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> None:
         self.state, self.neurons, self.placed, self.arithmetic = state, neurons, placed, arithmetic
-        reads = read_state(state, neurons.w_in, neurons.b_in)
         self.sharp, self.range = state.sharp(neurons.w_in), state.range()
         self.powers = self.powers_of_two()
         self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
         self.only_one = (self.weights != 0).sum(0) == 1
         self.directions = _directions(self.weights)
-        self.reads = placed.improve(reads)
-        rounded(joined(self.reads, (), Env(1, {}), np.arange(len(neurons.b_in))), arithmetic)  # none is too large
+        self.reads = placed.improve(read_state(state, neurons.w_in, neurons.b_in))
+        rounded(joined(self.reads), arithmetic)  # none is too large
         self.vary = varying(self.reads)
-
-    def run(self) -> State:
-        written = np.flatnonzero((self.neurons.w_out != 0).any(0) | (self.neurons.b_out != 0))
-        jobs: dict[tuple[frozenset[Var], Var], list[_Column]] = {}
-        for dim in written.tolist():
-            column = self.column(dim)
-            needed = self.names(column)
-            jobs.setdefault((frozenset(needed), self.placed.owner(dim, needed)), []).append(column)
-        new = self.state.without(written.tolist())
-        for (names, owner), columns in jobs.items():
-            new = self.write(new, set(names), owner, columns)
-        return new
 
     # What is known before joint values are listed
 
@@ -174,18 +170,10 @@ class _Step:
         lo, hi = (float(end[dim]) for end in self.range)
         own = neurons[(self.weights[dim, neurons] != 0) & self.only_one[neurons] & self.sharp[neurons]]
         left = self.left(dim, own, lo, hi) if len(own) else (-INF, INF)
-        cleared = left[1] - left[0] <= CLEARED
-        if cleared:
-            neurons = np.setdiff1d(neurons, own)
-        return _Column(
-            dim,
-            neurons,
-            *self.grouped(neurons),
-            cleared=cleared,
-            left=left if cleared else (0.0, 0.0),
-            held=max(abs(lo), abs(hi)),
-            own=own if cleared else own[:0],
-        )
+        if left[1] - left[0] > CLEARED:
+            return _Column(dim, neurons, *self.grouped(neurons))
+        neurons = np.setdiff1d(neurons, own)
+        return _Column(dim, neurons, *self.grouped(neurons), own, left, max(abs(lo), abs(hi)))
 
     def grouped(self, neurons: Ints) -> tuple[Ints, tuple[Ints, ...]]:
         """The places of neurons that share their direction with no other one, and groups of those that share it."""
@@ -205,15 +193,14 @@ class _Step:
         none: in the first case x is not below `tiny`.)
         """
         w, b, c = self.weights[dim, own], self.biases[own], self.neurons.w_out[own, dim]
+        above, below = (w > 0).sum(), (w < 0).sum()
+        both_signs = above <= 1 and below <= 1 and (above or hi <= 0) and (below or lo >= 0)
+        if both_signs and self.powers[own].all() and (w * c == -1).all():
+            return 0.0, 0.0
         relus = Relus(w, b, c, float(self.rough[own].max(initial=0.0)), 1.0)
         low, high = (float(end[0]) for end in relus.range(np.array([lo]), np.array([hi])))
-        one_each = all((w * sign > 0).sum() <= 1 for sign in (1, -1))
-        if self.powers[own].all() and one_each and (w * c == -1).all():
-            signs = ((w > 0).any() or hi <= 0) and ((w < 0).any() or lo >= 0)
-            if signs:
-                return 0.0, 0.0
-        terms = np.abs(c) * (np.abs(w) * max(abs(lo), abs(hi)) + self.bias_sizes[own])
-        size = max(abs(lo), abs(hi)) + float(terms.sum())
+        far = max(abs(lo), abs(hi))
+        size = far + float((np.abs(c) * (np.abs(w) * far + self.bias_sizes[own])).sum())
         a, roundings = self.arithmetic, float((self.neurons.w_in[:, own] != 0).sum(0).max()) + len(own) + 4
         stored = 4 * (a.stored_unit if a.narrow else 0.0)
         off = (a.gamma(roundings) + stored) * 2 * size + 4 * roundings * a.stored_tiny * (1 + float(np.abs(c).sum()))
@@ -222,7 +209,7 @@ class _Step:
     def names(self, column: _Column) -> set[Var]:
         """The variables that the new content depends on."""
         found = {name for name, vary in self.vary.items() if vary[column.neurons].any()}
-        if not column.cleared:
+        if column.own is None:
             held = self.state.column(column.dim)
             found |= {name for name, (lo, hi, _) in held.items() if (lo != lo[0]).any() or (hi != hi[0]).any()}
         return found
@@ -230,17 +217,15 @@ class _Step:
     # By joint values
 
     def write(self, new: State, names: set[Var], owner: Var, columns: list[_Column]) -> State:
-        env, codes = self.placed.rows(names, owner)
-        size = self.placed.sizes(owner)
+        env, codes, size = self.placed.rows(names, owner)
         need(size * len(columns) <= MOST, f"{size:,} values in {len(columns):,} dimensions")
         neurons = np.unique(np.concatenate([column.neurons for column in columns]))
         low, high, grid = (np.full((size, len(columns)), end) for end in (INF, -INF, INF))
-        step = max(1, CHUNK // max(1, len(neurons)))
-        self.placed.work.add(env.rows, -(-env.rows // step), columns)
-        for start in range(0, env.rows, step):
-            rows = slice(start, start + step)
+        parts = list(chunks(env.rows, len(neurons), CHUNK))
+        self.placed.work.add(env.rows, len(parts), columns)
+        for rows in parts:
             part, places = env.at(rows), codes[rows]
-            pre = joined(self.reads, set(env.codes), part, neurons)
+            pre = joined(self.reads, part, neurons)
             off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic, self.neurons.b_in[neurons]))
             for place, column in enumerate(columns):
                 lo, hi, known = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)
@@ -253,8 +238,7 @@ class _Step:
         low[~seen], high[~seen] = 0.0, 0.0
         dims = np.array([column.dim for column in columns], dtype=np.int64)
         grid = np.maximum(grid, natural(low, high, self.arithmetic.stored_bits))
-        new = new.plus(owner, Boxes(dims, low, high, grid))
-        return new.dying(owner, ~seen) if self.placed.mortal else new
+        return new.plus(owner, Boxes(dims, low, high, grid)).dying(owner, ~seen)
 
     def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array, Array]:
         """Bounds and a grid of the new content of a dimension, row by row."""
@@ -266,15 +250,9 @@ class _Step:
         wobble = np.where(used, off, 0.0) @ np.abs(c)
         grid = np.where(used & (off == 0), pre.grid[:, at] * grid_of(c), np.where(used, 0.0, INF)).min(1, initial=INF)
         count = used.sum(1) + float(bias != 0)
-        written = Read(
-            low + bias,
-            high + bias,
-            active @ np.maximum(c, 0.0) + max(bias, 0.0),
-            active @ np.maximum(-c, 0.0) + max(-bias, 0.0),
-            count,
-            np.minimum(grid, grid_of(bias)),
-        )
-        held = self.cleared_terms(column, count > 0) if column.cleared else self.held_terms(column, env)
+        up, down = active @ np.maximum(c, 0.0) + max(bias, 0.0), active @ np.maximum(-c, 0.0) + max(-bias, 0.0)
+        written = Read(low + bias, high + bias, up, down, count, np.minimum(grid, grid_of(bias)))
+        held = self.held_terms(column, env) if column.own is None else self.cleared_terms(column, column.own, count > 0)
         total = add_reads(written, held)
         off_sum = rounded(total, a, bias, np.maximum(held.up, held.down))
         own = (total.count + 3) * 2.0**-50 * total.size  # of this computation
@@ -286,8 +264,7 @@ class _Step:
 
     def held_terms(self, column: _Column, env: Env) -> Read:
         """What the dimension holds, row by row: one number, so one term, which is not 0 if any of its parts is not."""
-        lo, hi, count = np.zeros(env.rows), np.zeros(env.rows), np.zeros(env.rows)
-        grid = np.full(env.rows, INF)
+        lo, hi, count, grid = (np.full(env.rows, end) for end in (0.0, 0.0, 0.0, INF))
         for name, (low, high, part) in self.state.column(column.dim).items():
             if name in env.codes:
                 low, high, part = low[env.codes[name]], high[env.codes[name]], part[env.codes[name]]
@@ -296,24 +273,23 @@ class _Step:
             some = (low != 0) | (high != 0)
             lo, hi, count = lo + low, hi + high, np.maximum(count, some)
             grid = np.where(some, np.minimum(grid, part), grid)
-        return Read(lo, hi, np.maximum(hi, 0.0), np.maximum(-lo, 0.0), count, grid)
+        return number_read(lo, hi, count, grid)
 
-    def cleared_terms(self, column: _Column, other: NDArray[np.bool_]) -> Read:
+    def cleared_terms(self, column: _Column, own: Ints, other: NDArray[np.bool_]) -> Read:
         """The same for a cleared dimension: x and what clears it are terms of the sum if there are others."""
         exact = column.left == (0.0, 0.0)  # the two terms x and -x
-        c, w = np.abs(self.neurons.w_out[column.own, column.dim]), np.abs(self.weights[column.dim, column.own])
-        size = column.held
-        if not exact:
-            size += float((c * (w * column.held + np.abs(self.biases[column.own]))).sum())
+        c, w = np.abs(self.neurons.w_out[own, column.dim]), np.abs(self.weights[column.dim, own])
+        more = 0.0 if exact else float((c * (w * column.held + np.abs(self.biases[own]))).sum())
         grids = [part[2].min() for part in self.state.column(column.dim).values()]
-        terms = np.where(other, size, 0.0)
-        count = np.where(other, 1.0 + len(column.own), 0.0 if exact else 1.0)
+        terms = np.where(other, column.held + more, 0.0)
+        count = np.where(other, 1.0 + len(own), 0.0 if exact else 1.0)
         grid = np.where(other, min(grids, default=INF) if exact else 0.0, INF)
-        return Read(np.full(len(other), column.left[0]), np.full(len(other), column.left[1]), terms, terms, count, grid)
+        lo, hi = (np.full(len(other), end) for end in column.left)
+        return Read(lo, hi, terms, terms, count, grid)
 
     def range_of_sum(self, column: _Column, c: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
         """The range of the sum of the neurons, from the ranges of their pre-activations; those of a group together."""
-        on_lo, on_hi = np.maximum(lo[:, column.single], 0.0), np.maximum(hi[:, column.single], 0.0)
+        on_lo, on_hi = (np.maximum(end[:, column.single], 0.0) for end in (lo, hi))
         alone = c[column.single]
         low, high = np.where(alone > 0, on_lo, on_hi) @ alone, np.where(alone > 0, on_hi, on_lo) @ alone
         for group in column.groups:
@@ -326,7 +302,7 @@ class _Step:
         place = np.flatnonzero(self.weights[:, hs[0]])[0]
         w, b, rough = self.weights[place, hs], self.biases[hs], float(self.rough[hs].max())
         ends = np.stack([(lo - b[0]) / w[0], (hi - b[0]) / w[0]])
-        wide = ((np.maximum(np.abs(lo), np.abs(hi)) + abs(b[0])) * 2.0**-50 + rough) / abs(w[0])
+        wide = ((farthest(lo, hi) + abs(b[0])) * 2.0**-50 + rough) / abs(w[0])
         return Relus(w, b, c, rough).range(ends.min(0) - wide, ends.max(0) + wide)
 
 
@@ -341,12 +317,11 @@ def _directions(weights: Array) -> Ints:
     power = np.copysign(np.ldexp(1.0, np.frexp(lead)[1]), lead)
     known: dict[bytes, int] = {}
     found = np.full(len(first), -1)
-    step = max(1, CHUNK // max(1, len(weights)))
-    for start in range(0, len(first), step):
-        part, own = weights[:, start : start + step], lead[start : start + step]
+    for place in chunks(len(first), len(weights), CHUNK):
+        part, own = weights[:, place], lead[place]
         ratio = part / np.where(own == 0, 1.0, own)
         exact = (bits_of(ratio).max(0, initial=0) + bits_of(own) <= 53) & (ratio * own == part).all(0)
-        shape = np.where(exact, ratio, part / power[start : start + step]) + 0.0  # no -0.0
+        shape = np.where(exact, ratio, part / power[place]) + 0.0  # no -0.0
         for h in np.flatnonzero(own).tolist():
-            found[start + h] = known.setdefault(shape[:, h].tobytes(), len(known))
+            found[place.start + h] = known.setdefault(shape[:, h].tobytes(), len(known))
     return found

@@ -30,17 +30,17 @@ Nothing else is assumed of balance or anchor; if they are wrong, |m| or k is lar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Read, State, joined, read_state, rounded
-from tracr_check.following import Follower
+from tracr_check.boxes import INF, Read, State, farthest, joined, read_state, rounded
+from tracr_check.following import Follower, kinds, of_kinds
 from tracr_check.head import States
-from tracr_check.variables import Array, Env
+from tracr_check.proving import Weights
+from tracr_check.variables import Array
 from tracr_check.verdict import need
 
 __all__ = ["ASSUMED", "Normed"]
@@ -56,48 +56,45 @@ MORE = 1 + 2.0**-30  # for the checker's own rounding
 class Normed(Follower):
     """Follows the proof of a network with layer norms. `full` has all weights, the one that is proved no balance."""
 
-    def __init__(self, full: Any, epsilon: float, last_bias: Array, a: Arithmetic) -> None:
+    def __init__(self, full: Weights, epsilon: float, last_bias: Array, a: Arithmetic) -> None:
         need(not a.narrow, f"there are no rules for layer norms in {a.name}")
         mantissa, exponent = np.frexp(epsilon)
         need(mantissa == 0.5 and exponent % 2 == 1 and 1 <= epsilon < 2.0**100, "epsilon is not a power of 4")
         need(np.isin(last_bias, (0.0, 1.0)).all() and last_bias.sum() <= 1, "a layer norm has a bias")
         self.full, self.epsilon, self.last_bias, self.a = full, epsilon, last_bias, a
         self.lost = 4 * a.tiny * float(np.sqrt(epsilon))
-        read, written = full.unembed.any(1), full.embed.any(0) | full.positions.any(0)
-        for heads, bias, neurons in full.blocks:
-            read |= neurons.w_in.any(1)
-            written |= (bias != 0) | (neurons.b_out != 0) | neurons.w_out.any(0)
-            for one in heads:
-                read |= np.hstack([one.w_q, one.w_k, one.w_v]).any(1)
-                written |= one.w_o.any(0)
+        read, written = (
+            full.unembed.any(1),
+            np.any([one.reshape(-1, full.width).any(0) for one in full.writers()], axis=0),
+        )
+        for time in range(2 * full.layers):
+            for matrix, _ in full.readers(time):
+                read |= matrix.any(1)
         need(not (written & (last_bias != 0)).any(), "the dimension of the last layer norm's bias is written")
         self.balance = np.zeros(full.width, bool)
         self.balance[np.flatnonzero(written & ~read)[-1:]] = True  # the last dimension that is only written, if any
-        self.sums = np.zeros(3)
+        self.sums = {"tokens": 0.0, "bos": 0.0, "pad": 0.0}
 
     def embedded(self, states: States) -> States:
         """The rows of tokens and positions add up to 0, nearly."""
         full, u = self.full, 2 * self.a.unit
         off = [_off_zero(rows).max() + u * np.abs(rows).sum(1).max() for rows in (full.embed, full.positions)]
-        self.sums += MORE * sum(off)
+        self.sums = dict.fromkeys(self.sums, MORE * sum(off))
         return self._seen(states)
 
     def attended(self, layer: int, before: States, after: States) -> States:
         """The sums of what heads write."""
-        heads, bias, _ = self.full.blocks[layer]
-        most = np.zeros(sum(len(one.b_v) for one in heads))
-        for _, state in _kinds(before):
-            sizes = [self._reads(state, one.w_v, one.b_v)[1] for one in heads]
-            most = np.maximum(most, np.concatenate(sizes) if sizes else most)
-        matrix = np.vstack([one.w_o for one in heads]) if heads else np.zeros((0, len(bias)))
-        for kind, state in _kinds(before):
-            self._write(kind, state, 1.01 * most, matrix, bias)
+        block, found = self.full.blocks[layer], kinds(before)
+        sizes = [[self._reads(state, one.w_v, one.b_v)[1] for one in block.heads] for state in found.values()]
+        most = np.max([np.concatenate([np.zeros(0), *one]) for one in sizes], axis=0)
+        for kind, state in found.items():
+            self._write(kind, state, 1.01 * most, block.w_o, block.bias)
         return self._seen(after)
 
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The sums of what neurons write."""
-        neurons = self.full.blocks[layer][2]
-        for kind, state in _kinds(before):
+        neurons = self.full.blocks[layer].neurons
+        for kind, state in kinds(before).items():
             hidden = self._reads(state, neurons.w_in, neurons.b_in)[0]
             self._write(kind, state, hidden, neurons.w_out, neurons.b_out)
         return self._seen(after)
@@ -105,15 +102,15 @@ class Normed(Follower):
     def logits(self, states: States, unembed: Array) -> tuple[Array, Array]:
         """The bias of the last norm puts a 1 into an empty dimension, rounded with it."""
         bias = self.last_bias @ unembed
-        return bias, 2 * self.a.unit * (1 + self._mean(0, states.tokens)) * np.abs(bias)
+        return bias, 2 * self.a.unit * (1 + self._mean("tokens", states.tokens)) * np.abs(bias)
 
     def _reads(self, state: State, matrix: Array, bias: Array) -> tuple[Array, Array]:
         """The most that hidden values can be, and the sizes of sums."""
-        read = joined(read_state(state, matrix, bias), (), Env(1, {}), np.arange(len(bias)))
+        read = joined(read_state(state, matrix, bias))
         off = rounded(read, self.a)
-        return np.maximum(read.hi + off, 0.0)[0], np.maximum(np.abs(read.lo), np.abs(read.hi))[0] + off[0]
+        return np.maximum(read.hi + off, 0.0)[0], farthest(read.lo, read.hi)[0] + off[0]
 
-    def _write(self, kind: int, state: State, sources: Array, matrix: Array, bias: Array) -> None:
+    def _write(self, kind: str, state: State, sources: Array, matrix: Array, bias: Array) -> None:
         """Lemma 3 for one write."""
         sizes = state.sizes
         sizes[self.balance] += _total(state) + self.sums[kind]
@@ -122,24 +119,20 @@ class Normed(Follower):
         errors = np.where(terms > 0, self.a.gamma(roundings) * (terms + sizes) + 4 * roundings * self.a.tiny, 0.0)
         self.sums[kind] += MORE * (errors.sum() + sources @ _off_zero(matrix) + _off_zero(bias[None]).max())
 
-    def _mean(self, kind: int, state: State) -> float:
+    def _mean(self, kind: str, state: State) -> float:
         """A bound of |m|, and a check that the variance is small."""
         total, count = _total(state), self.full.width
         largest = float(total + self.sums[kind]) * MORE  # of the balance, and so of all
         square = (total**2 + largest**2) / count
-        need(
-            2 * MORE * square <= self.epsilon * 2.0 ** -(self.a.sum_bits + 2),
-            "the variance of the stream is not surely small",
-        )
+        small = 2 * MORE * square <= self.epsilon * 2.0 ** -(self.a.sum_bits + 2)
+        need(small, "the variance of the stream is not surely small")
         return float(self.sums[kind] / count + (count + 8) * (self.a.unit * largest + self.a.tiny)) * 1.001
 
     def _seen(self, states: States) -> States:
         """The states as readers see them."""
-        blurred = [
-            replace(state, blur=self._blur(state.sizes, self._mean(kind, state)), grain=2 * self.a.unit)
-            for kind, state in _kinds(states)
-        ]
-        return States(blurred[0], blurred[1], blurred[2] if states.pad is not None else None)
+        blurs = {kind: self._blur(state.sizes, self._mean(kind, state)) for kind, state in kinds(states).items()}
+        grain = 2 * self.a.unit
+        return of_kinds({kind: replace(state, blur=blurs[kind], grain=grain) for kind, state in kinds(states).items()})
 
     def _blur(self, sizes: Array, mean: float) -> Callable[[Array], Read]:
         """Lemma 2."""
@@ -162,13 +155,5 @@ def _off_zero(rows: Array) -> Array:
 
 def _total(state: State) -> float:
     """The most that the absolute values of all dimensions add up to: variable by variable, one value of each."""
-    rows = [np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)).sum(1) for boxes in state.tables.values()]
+    rows = [farthest(boxes.lo, boxes.hi).sum(1) for boxes in state.tables.values()]
     return MORE * sum(float(one.max(initial=0.0)) for one in rows)
-
-
-def _kinds(states: States) -> Iterator[tuple[int, State]]:
-    """The states of each kind of position, numbered."""
-    yield 0, states.tokens
-    yield 1, states.bos
-    if states.pad is not None:
-        yield 2, states.pad

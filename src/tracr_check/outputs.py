@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, State, joined, read_state, rounded, varying
+from tracr_check.boxes import INF, State, chunks, joined, read_state, rounded, varying
 from tracr_check.cells import TOLERANCE
 from tracr_check.joint import joint_values
 from tracr_check.parts import Parts
@@ -51,20 +51,16 @@ def check_outputs(
         names = {one for one, places in varying(reads).items() if places[columns].any()}
         env = joint_values(program, {*names, number}, state.dead)
         need(env.rows, "no input is defined", f"output {name}")
-        compare = _categorical if sop.categorical else _numerical if sop.listed else _in_interval
-        step = max(1, CHUNK // len(columns))
-        for part in (env.at(slice(start, start + step)) for start in range(0, env.rows, step)):
-            read, codes, where = joined(reads, set(part.codes), part, columns), part.codes[number], f"output {name}"
+        logits = np.arange(len(sop.values)) if words is None else words
+        for part in map(env.at, chunks(env.rows, len(columns), CHUNK)):
+            read, codes, where = joined(reads, part, columns), part.codes[number], f"output {name}"
             off = rounded(read, arithmetic) + errors[columns]
-            if words is not None:
-                _largest(sop, codes, words[codes], read.lo - off, read.hi + off, where)
+            lo, hi = read.lo - off, read.hi + off
+            if sop.categorical or words is not None:
+                need(words is not None or len(columns) == len(logits), "another number of logits than values", where)
+                _largest(sop, codes, logits[codes], lo, hi, where)
             else:
-                compare(sop, codes, read.lo - off, read.hi + off, where)
-
-
-def _categorical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
-    need(lo.shape[1] == len(sop.values), "another number of logits than values", where)
-    _largest(sop, codes, codes, lo, hi, where)
+                _number(sop, codes, lo, hi, where)
 
 
 def _largest(sop: SOp, codes: Codes, logits: Codes, lo: Array, hi: Array, where: str) -> None:
@@ -77,39 +73,34 @@ def _largest(sop: SOp, codes: Codes, logits: Codes, lo: Array, hi: Array, where:
     need(gap[worst] > 0, f"{sop.values[codes[worst]]!r:.40} is not surely the largest logit ({gap[worst]:.3g})", where)
 
 
-def _in_interval(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
-    """Every number of the cell is within the tolerance of every number that the logit can be."""
+def _number(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
+    """The first logit is near the number, and `None` is told apart from numbers."""
     need(lo.shape[1] in (1, 2), "another number of logits than a number needs", where)
-    middle, radius = sop.numbers[codes], sop.radius[codes]
-    known = np.isfinite(middle)
-    off = np.maximum(hi[known, 0] - middle[known], middle[known] - lo[known, 0]) + radius[known]
-    near = off < TOLERANCE * np.maximum(1.0, np.abs(middle[known]) - radius[known])
-    need(near.all(), f"a number may be off by {off[~near].max(initial=0.0):.3g}", where)
-    _check_none(known, lo, hi, where)
-
-
-def _check_none(known: NDArray[np.bool_], lo: Array, hi: Array, where: str) -> None:
-    """`None` is told apart from numbers."""
+    known = np.isfinite(sop.numbers[codes])
+    (_listed if sop.listed else _in_interval)(sop, codes[known], lo[known, 0], hi[known, 0], where)
     if lo.shape[1] == 1:
         need(known.all(), "None has no logit", where)
     else:
         need((lo[~known, 1] > 0.5).all() and (hi[known, 1] < 0.5).all(), "None is not told apart", where)
 
 
-def _numerical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
-    need(lo.shape[1] in (1, 2), "another number of logits than a number needs", where)
+def _in_interval(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
+    """Every number of the cell is within the tolerance of every number that the logit can be."""
+    middle, radius = sop.numbers[codes], sop.radius[codes]
+    off = np.maximum(hi - middle, middle - lo) + radius
+    near = off < TOLERANCE * np.maximum(1.0, np.abs(middle) - radius)
+    need(near.all(), f"a number may be off by {off[~near].max(initial=0.0):.3g}", where)
+
+
+def _listed(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
+    """No number that the logit can be is nearer to another value."""
     need(all(is_number(value) or value is None for value in sop.values), "a value is neither a number nor None", where)
-    ordered = np.sort(sop.numbers[np.isfinite(sop.numbers)])
-    middles = (ordered[1:] + ordered[:-1]) / 2
-    numbers = sop.numbers[codes]
-    known = np.isfinite(numbers)
-    near = 1e-9 * np.maximum(1.0, np.abs(numbers[known]))
-    starts = np.searchsorted(ordered, numbers[known] - near)
-    stops = np.searchsorted(ordered, numbers[known] + near, side="right") - 1
-    below, above = np.append(-INF, middles)[starts], np.append(middles, INF)[stops]
-    gap = np.minimum(lo[known, 0] - below, above - hi[known, 0])
+    ordered, numbers = np.sort(sop.numbers[np.isfinite(sop.numbers)]), sop.numbers[codes]
+    middles, near = (ordered[1:] + ordered[:-1]) / 2, 1e-9 * np.maximum(1.0, np.abs(numbers))
+    starts = np.searchsorted(ordered, numbers - near)
+    stops = np.searchsorted(ordered, numbers + near, side="right") - 1
+    gap = np.minimum(lo - np.append(-INF, middles)[starts], np.append(middles, INF)[stops] - hi)
     if len(gap):
         worst = int(gap.argmin())
-        text = f"{numbers[known][worst]} may be read as another value: [{lo[known, 0][worst]}, {hi[known, 0][worst]}]"
-        need(gap[worst] > 0, text, where)
-    _check_none(known, lo, hi, where)
+        read = f"[{lo[worst]}, {hi[worst]}]"
+        need(gap[worst] > 0, f"{numbers[worst]} may be read as another value: {read}", where)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracr_check.boxes import INF, grid_of
+from tracr_check.boxes import INF, chunks, farthest, grid_of
 from tracr_check.variables import Array
 
 __all__ = ["Relus", "bits_of"]
@@ -49,19 +49,17 @@ class Relus:
 
     def exact(self) -> bool:
         """Whether sums of c w and of c b are computed exactly, in any order."""
-        if self.rough:
-            return False
+        fine = not self.rough
         for other in (self.w, self.b):
             products = np.append(self.c * other, self.slope)
-            few = (bits_of(self.c) + bits_of(other) <= 53).all()
-            if not few or np.abs(products).sum() > 2.0**52 * grid_of(products).min(initial=INF):
-                return False
-        return True
+            fine &= bool((bits_of(self.c) + bits_of(other) <= 53).all())
+            fine &= bool(np.abs(products).sum() <= 2.0**52 * grid_of(products).min(initial=INF))
+        return fine
 
     def range(self, lo: Array, hi: Array) -> tuple[Array, Array]:
         """Bounds of F over each interval from lo to hi."""
         at_lo, at_hi = (self.w * end[:, None] + self.b for end in (lo, hi))
-        far = np.maximum(np.abs(lo), np.abs(hi))
+        far = farthest(lo, hi)
         unsure = 2.0**-48 * (np.abs(self.w) * far[:, None] + np.abs(self.b)) + self.rough
         on = np.minimum(at_lo, at_hi) > unsure
         flat = on | (np.maximum(at_lo, at_hi) < -unsure)
@@ -85,18 +83,15 @@ class Relus:
         kinks = np.unique(-self.b[steep] / self.w[steep])
         ends = np.stack([self.value(lo), self.value(hi)])
         low, high = ends.min(0), ends.max(0)
-        if len(kinks):
-            inside = (kinks > lo[:, None]) & (kinks < hi[:, None])
-            values = self.value(kinks)
-            low = np.minimum(low, np.where(inside, values, INF).min(1))
-            high = np.maximum(high, np.where(inside, values, -INF).max(1))
+        inside, values = (kinks > lo[:, None]) & (kinks < hi[:, None]), self.value(kinks)
+        low = np.minimum(low, np.where(inside, values, INF).min(1, initial=INF))
+        high = np.maximum(high, np.where(inside, values, -INF).max(1, initial=-INF))
         # a kink is rounded, and moves F there by no more than its slope times the rounding
         return low - 2 * slack, high + 2 * slack
 
     def value(self, x: Array) -> Array:
         """F, as computed."""
-        step = max(1, CHUNK // max(1, len(self.w)))
-        parts = [x[start : start + step, None] for start in range(0, len(x), step)]
+        parts = [x[rows, None] for rows in chunks(len(x), len(self.w), CHUNK)]
         found = [np.maximum(self.w * part + self.b, 0.0) @ self.c for part in parts]
         return np.concatenate([*found, np.zeros(0)]) + self.slope * x
 
@@ -104,5 +99,4 @@ class Relus:
         """A bound of the rounding errors of F for |x| <= far."""
         steep, level = (np.abs(self.c) @ np.abs(other) for other in (self.w, self.b))
         relative = (len(self.w) + 4) * 2.0**-50
-        found: Array = relative * ((steep + abs(self.slope)) * far + level) + self.rough * np.abs(self.c).sum()
-        return found
+        return np.asarray(relative * ((steep + abs(self.slope)) * far + level) + self.rough * np.abs(self.c).sum())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.attention import after_attention
-from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
+from tracr_check.boxes import Boxes, State, exactly, grid_of, natural
 from tracr_check.definitions import define
 from tracr_check.facts import Facts
-from tracr_check.following import Follower
+from tracr_check.following import Follower, kinds, of_kinds
 from tracr_check.head import Attention, HeadWeights, States
 from tracr_check.joint import joint_values
 from tracr_check.mlp import Neurons, Placed, Work, after_mlp
@@ -31,13 +31,27 @@ from tracr_check.program import Program
 from tracr_check.variables import Array, Codes, Env, Var
 from tracr_check.verdict import Rejected, need
 
-__all__ = ["Weights", "follow", "logits_of", "prove"]
+__all__ = ["Block", "Claim", "Weights", "prove"]
 
 PAD_ROWS = 100_000
 SMALLEST = 2.0**-100  # of weights
 MOST = 2**26  # numbers of all weights
 LARGEST = 2**24  # of one matrix
 DIGITS = 10  # of a number in hints; many large ones could have one hash, and a dictionary of them takes forever
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The weights of a layer: its heads, their bias, its neurons."""
+
+    heads: list[HeadWeights]
+    bias: Array
+    neurons: Neurons
+
+    @property
+    def w_o(self) -> Array:
+        """What all components of all heads write."""
+        return np.vstack([np.zeros((0, len(self.bias))), *(one.w_o for one in self.heads)])
 
 
 class Weights:
@@ -71,83 +85,87 @@ class Weights:
         need(not small.any() and np.abs(found).max(initial=0.0) < self.arithmetic.largest, f"{name}: extreme numbers")
         return found
 
-    def block(self, name: str) -> tuple[list[HeadWeights], Array, Neurons]:
-        """The weights of a layer: its heads, their bias, its neurons."""
+    def block(self, name: str) -> Block:
+        """The weights of a layer."""
+
+        def take(part: str, *shape: int) -> Array:
+            return self.take(f"{name}{part}", shape)
+
         d = self.width
-        w_q = self.take(f"{name}attn.W_Q", (-1, d, -1))
+        w_q = take("attn.W_Q", -1, d, -1)
         heads, _, rank = w_q.shape
-        w_v = self.take(f"{name}attn.W_V", (heads, d, -1))
+        w_v = take("attn.W_V", heads, d, -1)
         wide = w_v.shape[2]
-        arrays = [
-            w_q,
-            self.take(f"{name}attn.b_Q", (heads, rank)),
-            self.take(f"{name}attn.W_K", (heads, d, rank)),
-            self.take(f"{name}attn.b_K", (heads, rank)),
-            w_v,
-            self.take(f"{name}attn.b_V", (heads, wide)),
-            self.take(f"{name}attn.W_O", (heads, wide, d)),
-        ]
-        bias = self.take(f"{name}attn.b_O", (d,))
-        w_in = self.take(f"{name}mlp.W_in", (d, -1))
+        b_q, w_k, b_k = take("attn.b_Q", heads, rank), take("attn.W_K", heads, d, rank), take("attn.b_K", heads, rank)
+        b_v, w_o, bias = take("attn.b_V", heads, wide), take("attn.W_O", heads, wide, d), take("attn.b_O", d)
+        by_head = [HeadWeights(*arrays) for arrays in zip(w_q, b_q, w_k, b_k, w_v, b_v, w_o, strict=True)]
+        w_in = take("mlp.W_in", d, -1)
         hidden = w_in.shape[1]
-        rest = [
-            self.take(f"{name}mlp.{one}", s)
-            for one, s in (("b_in", (hidden,)), ("W_out", (hidden, d)), ("b_out", (d,)))
-        ]
-        return [HeadWeights(*(array[h] for array in arrays)) for h in range(heads)], bias, Neurons(w_in, *rest)
+        neurons = Neurons(w_in, take("mlp.b_in", hidden), take("mlp.W_out", hidden, d), take("mlp.b_out", d))
+        return Block(by_head, bias, neurons)
+
+    def readers(self, time: int) -> list[tuple[Array, Array]]:
+        """Matrices and biases that read the stream at a time: 2 n for the heads of layer n, 2 n + 1 for its neurons."""
+        if time >= 2 * self.layers:
+            return []
+        block = self.blocks[time // 2]
+        if time % 2:
+            return [(block.neurons.w_in, block.neurons.b_in)]
+        return [pair for one in block.heads for pair in ((one.w_q, one.b_q), (one.w_k, one.b_k), (one.w_v, one.b_v))]
+
+    def writers(self) -> list[Array]:
+        """All arrays that are written into the stream; their last axis are its dimensions."""
+        found = [self.embed, self.positions]
+        for block in self.blocks:
+            found += [*(one.w_o for one in block.heads), block.bias, block.neurons.w_out, block.neurons.b_out]
+        return found
 
     def without(self, dims: NDArray[np.bool_]) -> Weights:
         """The same weights, but nothing is written into some dimensions."""
-        found = copy.copy(self)
-        found.embed, found.positions = (np.where(dims, 0.0, one) for one in (self.embed, self.positions))
-        found.blocks = [
-            (
-                [replace(one, w_o=np.where(dims, 0.0, one.w_o)) for one in heads],
-                np.where(dims, 0.0, bias),
-                replace(mlp, w_out=np.where(dims, 0.0, mlp.w_out), b_out=np.where(dims, 0.0, mlp.b_out)),
-            )
-            for heads, bias, mlp in self.blocks
-        ]
+        found = copy.deepcopy(self)
+        for array in found.writers():
+            array[..., dims] = 0.0
         return found
 
 
-def prove(
-    program: Program, slices: list[Any], weights: Mapping[str, NDArray[Any]], hints: Any, a: Arithmetic, padded: bool
-) -> None:
-    """Prove the theorem, or raise `Rejected`."""
-    follow(program, slices, Weights(weights, program, logits_of(slices), a), hints, a, padded, Follower())
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """What is to be proved: the program is computed in an arithmetic; each output has a slice of the logits."""
+
+    program: Program
+    slices: list[Any]
+    hints: Any
+    arithmetic: Arithmetic
+    padded: bool
+
+    def weights(self, given: Mapping[str, NDArray[Any]]) -> Weights:
+        """The weights that it is claimed of."""
+        return Weights(given, self.program, int(max(stop for _, _, stop in self.slices)), self.arithmetic)
 
 
-def logits_of(slices: list[Any]) -> int:
-    """The number of logits."""
-    return int(max(stop for _, _, stop in slices))
-
-
-def follow(
-    program: Program, slices: list[Any], given: Weights, hints: Any, a: Arithmetic, padded: bool, follower: Follower
-) -> None:
-    """Prove the theorem of a network that a follower relates to the weights (`following.py`)."""
+def prove(claim: Claim, weights: Weights, follower: Follower) -> None:
+    """Prove the claim of a network that a follower relates to the weights (`following.py`), or raise `Rejected`."""
+    program, hints, a = claim.program, claim.hints, claim.arithmetic
     _check_hints(hints)
     facts = Facts(program)
     define(program, facts, hints["aux"])
     parts = Parts(program, facts, wholes=hints["sums"])
-    attention, work = Attention(program, facts, parts, a, hints["parts"]), Work()
-    states = follower.embedded(_in_range(_embedded(given, program, a, padded), a))
-    need(len(hints["layers"]) == given.layers, "hints for another number of layers")
-    for number, ((heads, bias, neurons), hint) in enumerate(zip(given.blocks, hints["layers"], strict=True)):
+    given, work = Attention(program, facts, parts, a, hints["parts"]), Work()
+    states = follower.embedded(_in_range(_embedded(weights, program, a, claim.padded), a))
+    need(weights.layers == len(hints["layers"]), "hints for another number of layers")
+    for number, (block, hint) in enumerate(zip(weights.blocks, hints["layers"], strict=True)):
         try:
-            owners = [{int(dim): owner for dim, owner in one.items()} for one in hint["heads"]]
-            after = _in_range(after_attention(states, heads, bias, owners, attention, number), a)
-            states = follower.attended(number, states, after)
+            *owners, mlp = ({int(dim): owner for dim, owner in one.items()} for one in (*hint["heads"], hint["mlp"]))
+            after = after_attention(states, block.heads, block.bias, owners, given, number)
+            states = follower.attended(number, states, _in_range(after, a))
             parts.prove()
-            mlp_owners = {int(dim): owner for dim, owner in hint["mlp"].items()}
-            after = _in_range(_after_mlp(states, neurons, mlp_owners, program, parts, a, work), a)
-            states = follower.transformed(number, states, after)
+            after = _after_mlp(states, block.neurons, mlp, given, work)
+            states = follower.transformed(number, states, _in_range(after, a))
         except Rejected as rejected:
             raise Rejected(rejected.reason, rejected.place or f"layer {number}") from None
     parts.all_proved()
-    read = states.tokens, given.unembed, *follower.logits(states, given.unembed)
-    check_outputs(program, parts, read, slices, a, follower.words)
+    read = states.tokens, weights.unembed, *follower.logits(states, weights.unembed)
+    check_outputs(program, parts, read, claim.slices, a, follower.words)
 
 
 def _check_hints(hints: Any) -> None:
@@ -167,9 +185,8 @@ def _check_hints(hints: Any) -> None:
 
 def _in_range(states: States, a: Arithmetic) -> States:
     """The same states; no dimension overflows at any position, read or not: 0 times infinity is no number."""
-    for state in (states.tokens, states.bos, states.pad):
-        if state is not None:
-            need(state.sizes.max(initial=0.0) < a.largest, "numbers too large")
+    for state in kinds(states).values():
+        need(state.sizes.max(initial=0.0) < a.largest, "numbers too large")
     return states
 
 
@@ -180,80 +197,63 @@ def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -
     multiples of a grid and few enough; its error belongs to "1".
     """
     tokens, positions = weights.embed[: program.vocabulary], weights.positions[1:]
-    bos = _solo("B", weights.embed[program.vocabulary][None], weights.positions[:1], weights.width, a)
+    bos = _solo("B", weights.embed[program.vocabulary][None], weights.positions[:1], a)
     row = np.broadcast_to(weights.embed[program.vocabulary + 1], positions.shape)
-    pad = _solo("P", row, positions, weights.width, a) if padded else None
+    pad = _solo("P", row, positions, a) if padded else None
     used = positions[: program.lengths[1]]
-    off = _sum_error(np.abs(tokens).max(0), np.abs(used).max(0), grid_of(tokens).min(0), grid_of(used).min(0), a)
+    off = _sum_error(tokens, used, a)
     dims = np.flatnonzero(off)
     rest = Boxes(dims, -off[None, dims], off[None, dims], np.zeros((1, len(dims))))
     state = State(weights.width, {"T": exactly(tokens), "I": exactly(used), "1": rest})
     return States(state, bos, pad)
 
 
-def _sum_error(first: Array, second: Array, first_grid: Array, second_grid: Array, a: Arithmetic) -> Array:
-    """The error of a sum of two numbers, from their sizes and grids: none if one is 0, or if the sum fits."""
-    size, grid = first + second, np.minimum(first_grid, second_grid)
-    exact = (first == 0) | (second == 0) | a.stores(size, grid)
+def sum_of_rows(first: Array, second: Array, a: Arithmetic) -> tuple[Array, NDArray[np.bool_]]:
+    """The size of any sum of a row of each, and whether it is exact: one of the two is 0, or the sum fits."""
+    one, other = (np.abs(rows).max(0) for rows in (first, second))
+    grid = np.minimum(grid_of(first).min(0), grid_of(second).min(0))
+    return one + other, (one == 0) | (other == 0) | a.stores(one + other, grid)
+
+
+def _sum_error(first: Array, second: Array, a: Arithmetic) -> Array:
+    """The error of any sum of a row of each."""
+    size, exact = sum_of_rows(first, second, a)
     return np.where(exact, 0.0, a.stored_unit * size + a.stored_tiny)
 
 
-def _solo(name: Var, first: Array, second: Array, width: int, a: Arithmetic) -> State:
-    """A state of one variable: the rows of BOS or PAD."""
-    total, off = first + second, _sum_error(np.abs(first), np.abs(second), grid_of(first), grid_of(second), a)
-    boxes = Boxes(np.arange(width), total - off, total + off, natural(total - off, total + off, a.stored_bits))
-    return State(width, {name: boxes})
+def _solo(name: Var, first: Array, second: Array, a: Arithmetic) -> State:
+    """A state of one variable: the rows of BOS or PAD, each a sum of two."""
+    total, off = first + second, _sum_error(first[None], second[None], a)
+    dims = np.arange(total.shape[1])
+    boxes = Boxes(dims, total - off, total + off, natural(total - off, total + off, a.stored_bits))
+    return State(len(dims), {name: boxes})
 
 
-def _after_mlp(
-    states: States,
-    neurons: Neurons,
-    owners: Mapping[int, Var],
-    program: Program,
-    parts: Parts,
-    a: Arithmetic,
-    work: Work,
-) -> States:
+def _after_mlp(states: States, neurons: Neurons, owners: Mapping[int, Var], given: Attention, work: Work) -> States:
     """The stream after an MLP, at token positions, BOS and PAD."""
+    program = given.program
 
-    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
-        wanted = names if owner == "1" else {*names, owner}
-        env = joint_values(program, wanted, states.tokens.dead)
-        codes = np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner]
-        return env, codes
+    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes, int]:
+        env = joint_values(program, names | {owner} - {"1"}, states.tokens.dead)
+        return (env, np.zeros(env.rows, np.int64), 1) if owner == "1" else (env, env.codes[owner], program.sizes[owner])
 
     for owner in owners.values():
         need(owner in program.sizes, f"there is no variable {owner!r:.40}")
     hinted = {dim: program.leaf(owner) or owner for dim, owner in owners.items()}
-    placed = Placed(
-        owner=lambda dim, names: hinted.get(dim, "1"),
-        rows=rows,
-        sizes=lambda owner: 1 if owner == "1" else program.sizes[owner],
-        improve=parts.improve,
-        mortal=True,
-        work=work,
-    )
-    tokens = after_mlp(states.tokens, neurons, placed, a)
-    bos = after_mlp(states.bos, neurons, _apart("B", states.bos, work), a)
-    pad = None if states.pad is None else after_mlp(states.pad, neurons, _apart("P", states.pad, work), a)
-    return States(tokens, bos, pad)
+    found = {}
+    for kind, state in kinds(states).items():
+        placed = Placed(lambda dim, names: hinted.get(dim, "1"), rows, given.parts.improve, work)
+        if kind != "tokens":
+            placed = _apart({"bos": "B", "pad": "P"}[kind], state, work)
+        found[kind] = after_mlp(state, neurons, placed, given.arithmetic)
+    return of_kinds(found)
 
 
 def _apart(base: Var, state: State, work: Work) -> Placed:
     """BOS or PAD: all combinations of values; a dimension is owned by all variables that it depends on."""
 
-    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
+    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes, int]:
         env = pad_rows(state, names, PAD_ROWS, owner)
-        return env, env.codes[owner]
+        return env, env.codes[owner], pad_size(state, owner)
 
-    def same(reads: dict[Var, Read]) -> dict[Var, Read]:
-        return reads
-
-    return Placed(
-        lambda dim, names: joint_of(state, names, base),
-        rows,
-        lambda one: pad_size(state, one),
-        same,
-        mortal=False,
-        work=work,
-    )
+    return Placed(lambda dim, names: joint_of(state, names, base), rows, work=work)

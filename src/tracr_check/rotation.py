@@ -14,7 +14,7 @@ from tracr_check.piecewise import bits_of
 from tracr_check.variables import Array
 from tracr_check.verdict import need
 
-__all__ = ["exact_product", "orthogonal", "plain_weights", "times"]
+__all__ = ["exact_product", "orthogonal", "plain_weights"]
 
 READERS, WRITERS = ("W_Q", "W_K", "W_V", "W_in", "W_U"), ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
 LARGEST, NUMBERS, PRODUCTS = 2_000, 1e7, 1e9  # dimensions, weights, and products of both that are not 0
@@ -43,11 +43,6 @@ def exact_product(left: Array, right: Array) -> Array:
     return np.asarray(left @ right)
 
 
-def times(left: Array, right: Array, both: NDArray[np.bool_]) -> Array:
-    """The product of two grids; infinite where not both are there."""
-    return np.where(both, np.where(both, left, 1.0) * np.where(both, right, 1.0), INF)
-
-
 def plain_weights(weights: Mapping[str, NDArray[Any]], rotation: Array, a: Arithmetic) -> dict[str, Array]:
     """The weights of the plain network; those of the rotated one are cast to the arithmetic first."""
     numbers, mixed = sum(one.size for one in weights.values()), (rotation != 0).sum(0).max(initial=0)
@@ -59,12 +54,14 @@ def plain_weights(weights: Mapping[str, NDArray[Any]], rotation: Array, a: Arith
             array, kind = a.cast(given), name.rpartition(".")[2]
         need(np.isfinite(array).all(), f"{name} has numbers that are not finite in {a.name}")
         if kind in READERS:
-            need(array.shape[-2] == len(rotation), f"{name} has another size than the rotation")
-            stacked = np.moveaxis(array, -2, 0).reshape(len(rotation), -1)
-            shape = np.moveaxis(array, -2, 0).shape
-            array = np.moveaxis(exact_product(rotation, stacked).reshape(shape), 0, -2)
+            array = np.swapaxes(_turned(np.swapaxes(array, -1, -2), rotation, name), -1, -2)
         elif kind in WRITERS:
-            need(array.shape[-1] == len(rotation), f"{name} has another size than the rotation")
-            array = exact_product(array.reshape(-1, len(rotation)), rotation.T).reshape(array.shape)
+            array = _turned(array, rotation, name)
         found[name] = np.ascontiguousarray(array)
     return found
+
+
+def _turned(array: Array, rotation: Array, name: str) -> Array:
+    """An array times the rotation's inverse; its last axis are the dimensions of the rotated stream."""
+    need(array.shape[-1] == len(rotation), f"{name} has another size than the rotation")
+    return exact_product(array.reshape(-1, len(rotation)), rotation.T).reshape(array.shape)

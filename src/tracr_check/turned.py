@@ -42,10 +42,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Boxes, Read, State, grid_of, joined, read_state, rounded
-from tracr_check.following import Follower
+from tracr_check.boxes import (
+    INF,
+    Boxes,
+    Read,
+    State,
+    farthest,
+    grid_of,
+    joined,
+    product_grid,
+    read_state,
+    rounded,
+    signed_sums,
+)
+from tracr_check.following import Follower, kinds, of_kinds
 from tracr_check.head import States
-from tracr_check.rotation import times
+from tracr_check.proving import Weights, sum_of_rows
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
@@ -65,70 +77,66 @@ class _Held:
     @property
     def size(self) -> Array:
         """The largest absolute values."""
-        return np.maximum(np.abs(self.lo), np.abs(self.hi))
+        return farthest(self.lo, self.hi)
 
     def sums(self, matrix: Array, grids: Array) -> tuple[Array, Array, Array]:
         """For sums of products with columns of a matrix (its grids): the most of each sign, a grid of the products."""
-        above, below, some = np.maximum(self.hi, 0.0), np.maximum(-self.lo, 0.0), (self.lo != 0) | (self.hi != 0)
-        plus, minus = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
-        up, down = above @ plus + below @ minus, above @ minus + below @ plus
-        there = some[:, None] & (matrix != 0)
-        grid = times(self.grid[:, None], grids, there).min(0, initial=INF)
+        up, down = signed_sums(self.lo, self.hi, matrix)
+        some = (self.lo != 0) | (self.hi != 0)
+        grid = product_grid(np.where(some, self.grid, INF)[None], grids)[0]
         return up * (1 + 2.0**-30), down * (1 + 2.0**-30), grid
 
 
 class Turned(Follower):
     """Follows the proof of the plain network of a rotated one."""
 
-    def __init__(self, rotated: Any, plain: Any, rotation: Array, a: Arithmetic) -> None:
+    def __init__(self, rotated: Weights, plain: Weights, rotation: Array, a: Arithmetic) -> None:
         self.rotated, self.plain, self.rotation, self.a = rotated, plain, rotation, a
         self.mixed = (np.abs(rotation) == 1).sum(0) != 1
         self.labels = (rotation[:, self.mixed] != 0).any(1)  # that they hold
         self.errors, self.work = np.zeros(len(rotation)), WORK
-        sizes = [max(sum(len(one.w_o) for one in heads), len(neurons.b_in)) for heads, _, neurons in rotated.blocks]
+        sizes = [max(len(block.w_o), len(block.neurons.b_in)) for block in rotated.blocks]
         self.terms = 4 + max(sizes, default=0)  # more roundings than any product goes through
         self.last = np.full(len(rotation), -1)
-        for layer, (heads, _, neurons) in enumerate(rotated.blocks):
-            for one in heads:
-                self.last[np.hstack([one.w_q, one.w_k, one.w_v]).any(1)] = 2 * layer
-            self.last[neurons.w_in.any(1)] = 2 * layer + 1
+        for time in range(2 * rotated.layers):
+            for matrix, _ in rotated.readers(time):
+                self.last[matrix.any(1)] = time
 
     def embedded(self, states: States) -> States:
         """The sum of two rows: of the token and of the position."""
-        tokens, positions = (np.abs(one) for one in (self.rotated.embed, self.rotated.positions))
-        grid = np.minimum(grid_of(tokens).min(0), grid_of(positions).min(0))
-        alone, size = (tokens == 0).all(0) | (positions == 0).all(0), tokens.max(0) + positions.max(0)
-        self._written(-1, size, alone | self._fits(size, grid))
+        size, exact = sum_of_rows(self.rotated.embed, self.rotated.positions, self.a)
+        need(size.max(initial=0.0) < self.a.largest, "numbers too large")
+        self._written(-1, size, exact)
         none = np.zeros(len(size))
         return self._seen(0, states if states.pad is None else self._padded(states, (none, none == 0)))
 
     def attended(self, layer: int, before: States, after: States) -> States:
         """The writes of heads, and what the MLP reads."""
-        heads, bias, _ = self.rotated.blocks[layer]
-        matrix = np.vstack([one.w_o for one in heads]) if heads else np.zeros((0, len(bias)))
-        for old, new in ((before.tokens, after.tokens), (before.bos, after.bos)):
-            given = self._given(layer, before, old, new)
-            self._written(2 * layer, *self._sums(self._held(old), [given], matrix, bias))
-        if before.pad is not None and after.pad is not None:
-            given = self._given(layer, before, before.pad, after.pad)
-            after = self._padded(after, self._sums(self._held(before.pad), [given], matrix, bias))
+        block = self.rotated.blocks[layer]
+        for kind, old in kinds(before).items():
+            given = self._given(layer, before, old, getattr(after, kind))
+            sums = self._sums(self._held(old), [given], block.w_o, block.bias)
+            if kind == "pad":
+                after = self._padded(after, sums)
+            else:
+                self._written(2 * layer, *sums)
         return self._seen(2 * layer + 1, after)
 
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The writes of neurons, and what the next heads read."""
-        neurons = self.rotated.blocks[layer][2]
-        for old in (before.tokens, before.bos):
+        neurons = self.rotated.blocks[layer].neurons
+        for kind, old in kinds(before).items():
             held = self._held(old)
             size, exact = self._sums(held, self._hidden(layer, old, ""), neurons.w_out, neurons.b_out)
+            if kind == "pad":
+                after = self._padded(after, (size, exact))
+                break  # the last kind
             for name, boxes in old.tables.items():  # value by value, if that is not enough, and not too much work
                 work = len(boxes.lo) * neurons.w_out.size
                 if (self.mixed & ~exact).any() and work <= self.work:
                     self.work -= work
                     exact = exact | self._sums(held, self._hidden(layer, old, name), neurons.w_out, neurons.b_out)[1]
             self._written(2 * layer + 1, size, exact)
-        if before.pad is not None:
-            hidden = self._hidden(layer, before.pad, "")
-            after = self._padded(after, self._sums(self._held(before.pad), hidden, neurons.w_out, neurons.b_out))
         return self._seen(2 * layer + 2, after)
 
     def logits(self, states: States, unembed: Array) -> tuple[Array, Array]:
@@ -146,8 +154,7 @@ class Turned(Follower):
 
     def _seen(self, time: int, states: States) -> States:
         """The states for the readers at a time, all of which are right about them."""
-        pad = None if states.pad is None else self._unstored(states.pad)
-        found = States(self._unstored(states.tokens), self._unstored(states.bos), pad)
+        found = of_kinds({kind: self._unstored(state) for kind, state in kinds(states).items()})
         self._read(time, found)
         return found
 
@@ -165,11 +172,10 @@ class Turned(Follower):
         for boxes in state.tables.values():
             turn = self.rotation[boxes.dims]
             middle, radius = (boxes.lo + boxes.hi) / 2, (boxes.hi - boxes.lo) / 2
-            slack = 2.0**-40 * (np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)) @ np.abs(turn))
-            low, high = middle @ turn - radius @ np.abs(turn), middle @ turn + radius @ np.abs(turn)
-            lo, hi = lo + (low - slack).min(0), hi + (high + slack).max(0)
+            wide = radius @ np.abs(turn) + 2.0**-40 * (farthest(boxes.lo, boxes.hi) @ np.abs(turn))
+            lo, hi = lo + (middle @ turn - wide).min(0), hi + (middle @ turn + wide).max(0)
             points = np.where(boxes.lo == boxes.hi, grid_of(boxes.lo), 0.0).min(0, initial=INF)
-            grid = np.minimum(grid, times(points[:, None], grid_of(turn), turn != 0).min(0, initial=INF))
+            grid = np.minimum(grid, product_grid(points[None], grid_of(turn))[0])
         return _Held(lo, hi, grid)
 
     def _fits(self, reach: Array, grid: Array) -> NDArray[np.bool_]:
@@ -179,20 +185,14 @@ class Turned(Follower):
 
     def _read(self, time: int, states: States) -> None:
         """Every reader of a sub-layer reads pure dimensions only, or exactly."""
-        layer, is_mlp = divmod(time, 2)
-        if layer >= len(self.rotated.blocks):
-            return
-        heads, _, neurons = self.rotated.blocks[layer]
-        readers = [(one.w_q, one.b_q) for one in heads] + [(one.w_k, one.b_k) for one in heads]
-        readers = [(neurons.w_in, neurons.b_in)] if is_mlp else readers + [(one.w_v, one.b_v) for one in heads]
         for state in (states.tokens, states.bos):
             held = self._held(state)
-            for matrix, bias in readers:
+            for matrix, bias in self.rotated.readers(time):
                 mixing = (matrix[self.mixed & (held.size > 0)] != 0).any(0)
                 up, down, grid = held.sums(matrix[:, mixing], grid_of(matrix[:, mixing]))
                 reach = np.maximum(up + np.maximum(bias[mixing], 0), down + np.maximum(-bias[mixing], 0))
                 exact = self._fits(reach, np.minimum(grid, grid_of(bias[mixing])))
-                need(exact.all(), "a sum over rotated dimensions is not surely exact", f"layer {layer}, reader")
+                need(exact.all(), "a sum over rotated dimensions is not surely exact", f"layer {time // 2}, reader")
 
     def _sums(self, held: _Held, sources: Iterable[_Held], matrix: Array, bias: Array) -> tuple[Array, Any]:
         """The sums written into each dimension: the sizes of their terms, and whether they are exact.
@@ -250,10 +250,10 @@ class Turned(Follower):
 
     def _hidden(self, layer: int, state: State, name: Var) -> Iterator[_Held]:
         """The ranges of hidden values, for each value of a variable ("": for all)."""
-        neurons = self.plain.blocks[layer][2]
+        neurons = self.plain.blocks[layer].neurons
         rows = len(state.tables[name].lo) if name else 1
         env = Env(rows, {name: np.arange(rows)} if name else {})
-        pre = joined(read_state(state, neurons.w_in, neurons.b_in), set(env.codes), env, np.arange(len(neurons.b_in)))
+        pre = joined(read_state(state, neurons.w_in, neurons.b_in), env)
         off = rounded(pre, self.a, neurons.b_in)
         high, grid = np.maximum(pre.hi + off, 0.0), np.where(off == 0, pre.grid, 0.0)
         for row in range(rows):
@@ -261,25 +261,20 @@ class Turned(Follower):
 
     def _given(self, layer: int, states: States, before: State, after: State) -> _Held:
         """What the components of heads give at a kind of position."""
-        heads, bias, _ = self.plain.blocks[layer]
-        matrix = np.vstack([one.w_o for one in heads]) if heads else np.zeros((0, len(bias)))
-        most = np.zeros(len(matrix))
-        for state in (states.tokens, states.bos, states.pad):
-            if state is None:
-                continue
-            read = [joined(read_state(state, h.w_v, h.b_v), (), Env(1, {}), np.arange(len(h.b_v))) for h in heads]
-            sizes = [one.size[0] for one in read]
-            most = np.maximum(most, np.concatenate(sizes) if sizes else most)
-        grid = np.zeros(len(matrix))
-        alone = ((matrix != 0).sum(0) == 1) & (bias == 0) & (before.sizes == 0)
+        block = self.plain.blocks[layer]
+        matrix = block.w_o
+        reads = [
+            [joined(read_state(state, one.w_v, one.b_v)) for one in block.heads] for state in kinds(states).values()
+        ]
+        sizes = [np.concatenate([np.zeros(0), *(read.size[0] for read in one)]) for one in reads]
+        most, grid = np.max(sizes, axis=0), np.zeros(len(matrix))
+        alone = ((matrix != 0).sum(0) == 1) & (block.bias == 0) & (before.sizes == 0)
         for label in np.flatnonzero(alone).tolist():
             place = int(np.flatnonzero(matrix[:, label])[0])
             weight = abs(float(matrix[place, label]))
             if weight >= 1 and np.frexp(weight)[0] == 0.5:
-                column = list(after.column(label).values())
-                size = sum(float(np.maximum(np.abs(lo), np.abs(hi)).max()) for lo, hi, _ in column)
-                points = all((lo == hi).all() for lo, hi, _ in column)
-                most[place] = min(most[place], size / weight)
-                if points:
-                    grid[place] = min([float(grid_of(lo).min()) for lo, _, _ in column], default=INF) / weight
+                column = [(lo, hi) for lo, hi, _ in after.column(label).values()]
+                most[place] = min(most[place], sum(float(farthest(lo, hi).max()) for lo, hi in column) / weight)
+                if all((lo == hi).all() for lo, hi in column):
+                    grid[place] = min((float(grid_of(lo).min()) for lo, _ in column), default=INF) / weight
         return _Held(-1.02 * most, 1.02 * most, grid)

@@ -22,9 +22,10 @@ from tracr.saving.models import files_of
 from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.checking import VERSION
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
+from tracr_check.following import Follower
 from tracr_check.program import Program
 from tracr_check.program_file import read_program
-from tracr_check.proving import prove
+from tracr_check.proving import Claim, prove
 from tracr_check.verdict import Rejected
 
 
@@ -75,14 +76,8 @@ class Parsed:
     def reason(self, weights: Any = None, arithmetic: str = "float32", padded: bool = True) -> str:
         """Why weights are rejected; empty if they are accepted."""
         try:
-            prove(
-                self.program(),
-                self.model["outputs"],
-                self.weights if weights is None else weights,
-                self.hints,
-                ARITHMETICS[arithmetic],
-                padded,
-            )
+            claim = Claim(self.program(), self.model["outputs"], self.hints, ARITHMETICS[arithmetic], padded)
+            prove(claim, claim.weights(self.weights if weights is None else weights), Follower())
         except Rejected as rejected:
             return f"{rejected.reason} ({rejected.place})"
         return ""

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput
 from tracr_check.arithmetic import ARITHMETICS
+from tracr_check.following import Follower
 from tracr_check.program_file import read_program
-from tracr_check.proving import prove
+from tracr_check.proving import Claim, prove
 from tracr_check.verdict import Rejected
 
 __all__ = ["Made", "accepted", "made", "wrong"]
@@ -238,7 +239,8 @@ def accepted(one: Made, arithmetic: str, padded: bool) -> str:
     parts = one.parts
     try:
         program = read_program(parts.model, dict(parts.tables))
-        prove(program, parts.model["outputs"], parts.weights, parts.hints, ARITHMETICS[arithmetic], padded)
+        claim = Claim(program, parts.model["outputs"], parts.hints, ARITHMETICS[arithmetic], padded)
+        prove(claim, claim.weights(parts.weights), Follower())
     except Rejected as rejected:
         return f"{rejected.reason} ({rejected.place})"
     except (ArithmeticError, LookupError, ValueError) as error:  # `check_folder` rejects these too

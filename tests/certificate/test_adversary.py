@@ -131,19 +131,19 @@ def layer(a: Arithmetic, rng: np.random.Generator, streams: Sequence[list[Fracti
 def placed(rng: np.random.Generator, sizes: Mapping[Var, int]) -> Placed:
     """All combinations of the token and the position; owners are drawn, right or wrong."""
 
-    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
+    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes, int]:
         wanted = sorted(str(name) for name in {*names, owner} - {"1"})
         grid = (
             np.indices([sizes[name] for name in wanted]).reshape(len(wanted), -1) if wanted else np.zeros((0, 1), int)
         )
         env = Env(grid.shape[1], dict(zip(wanted, grid, strict=True)), tuple(wanted))
-        return env, np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner]
+        return env, np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner], sizes[owner]
 
     def owner(dim: int, names: set[Var]) -> Var:
         right = sorted(str(name) for name in names - {"1"})
         return str(rng.choice(right if right and rng.random() < 0.85 else ["T", "I", "1"]))
 
-    return Placed(owner, rows, sizes.__getitem__, lambda reads: reads, mortal=True)
+    return Placed(owner, rows)
 
 
 def assert_contained(state: State, place: Place, what: Any) -> None:

@@ -123,7 +123,7 @@ def test_sums_of_parts_are_bounded_by_their_value(seed: int) -> None:
         if total not in (0, 1, 2):
             continue
         env = Env(1, {width: np.array([int(total)])})
-        read = joined(found, {width}, env, np.arange(1))
+        read = joined(found, env)
         box = [(boxes.lo[code], boxes.hi[code]) for boxes, code in zip(tables, codes, strict=True)]
         corners = [[Fraction(float(x)) for pair in box for x in pair[end]] for end in (0, 1)]
         column = [Fraction(float(w)) for _ in box for w in weights]
@@ -192,10 +192,7 @@ def test_joint_values_of_pad_are_all_listed() -> None:
     state = State(3, tables)
     placed = Placed(
         lambda dim, names: joint_of(state, names, "P"),
-        lambda names, owner: (env := pad_rows(state, names, 1000, owner), env.codes[owner]),
-        lambda owner: pad_size(state, owner),
-        lambda reads: reads,
-        mortal=False,
+        lambda names, owner: (env := pad_rows(state, names, 1000, owner), env.codes[owner], pad_size(state, owner)),
     )
     after = after_mlp(state, Neurons(w_in, np.zeros(5), w_out, np.zeros(3)), placed, FLOAT64)
     boxes = after.tables["P P0.0"]
@@ -217,7 +214,7 @@ def test_scores_at_pad_are_bounded(seed: int) -> None:
     middle, radius = rng.normal(size=(2, 2)), rng.random((2, 2)) * 0.01
     queries = Vectors(middle - radius, middle + radius, np.zeros((2, 2)))
     ref = rng.normal(size=(2, 2))
-    read = joined({"P": read_boxes(state.tables["P"], w.astype(float))}, (), Env(1, {}), np.arange(2))
+    read = joined({"P": read_boxes(state.tables["P"], w.astype(float))})
     box = Vectors(read.lo + b - 1e-3, read.hi + b + 1e-3, np.zeros((1, 2)))
     top = pad_scores(queries, state, w.astype(float), b.astype(float), box, ref, FLOAT32)
     for _ in range(100):
@@ -236,7 +233,7 @@ def test_scores_of_pad_by_joint_values(length: int) -> None:
     program = parsed.program()
     weights = proving.Weights(parsed.weights, program, max(stop for _, _, stop in parsed.model["outputs"]), FLOAT32)
     states = proving._embedded(weights, program, FLOAT32, True)
-    (w, *_), facts = weights.blocks[0][0], Facts(program)
+    (w, *_), facts = weights.blocks[0].heads, Facts(program)
     given = Attention(program, facts, Parts(program, facts), FLOAT32, {})
     head = Head(states, w, given, "0.0", np.ones(weights.width, dtype=np.int64))
     stream = (weights.embed[0] + weights.positions[1:]).astype(np.float32)
@@ -327,7 +324,7 @@ def test_sums_over_variables_contain_the_exact_one(seed: int) -> None:
         f"c0.{k}": Boxes(np.array([k]), x[k : k + 1, None], x[k : k + 1, None], np.zeros((1, 1))) for k in range(30)
     }
     reads: dict[Var, Read] = {name: read_boxes(boxes, weights) for name, boxes in tables.items()}
-    read = joined(reads, (), Env(1, {}), np.arange(1))
+    read = joined(reads)
     exact = sum((Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, weights[:, 0], strict=True)), Fraction(0))
     assert Fraction(float(read.lo[0, 0])) <= exact <= Fraction(float(read.hi[0, 0]))
     off = float(rounded(read, FLOAT64)[0, 0])

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from tests.certificate.one_head import Made, accepted, made, wrong
 from tracr.certificate.trials.trial import check_parts
 from tracr_check.arithmetic import ARITHMETICS
+from tracr_check.following import Follower
 from tracr_check.program_file import read_program
-from tracr_check.proving import prove
+from tracr_check.proving import Claim, prove
 from tracr_check.verdict import Rejected
 
 NAMES = ("float32", "float32", "float16", "bfloat16", "float32-leak", "float32-fused", "float64")
@@ -130,8 +131,9 @@ def test_heads_with_too_many_classes_are_rejected_in_little_memory(alter: Any, s
     model, weights, hints = large(*sizes)
     alter(weights)
     resource = pytest.importorskip("resource")
+    claim = Claim(read_program(model, {}), model["outputs"], hints, ARITHMETICS["float32"], padded=False)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(Rejected, match=r"classes$|classes of queries|components"):
-        prove(read_program(model, {}), model["outputs"], weights, hints, ARITHMETICS["float32"], False)
+        prove(claim, claim.weights(weights), Follower())
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < (2**30 if sys.platform == "darwin" else 2**20)
