@@ -85,18 +85,21 @@ def _checked(
     program = read_program(model, tables)
     found["lengths"] = program.lengths
     weights = parse_tensors(content[WEIGHTS], WEIGHTS)
+    digest = _digest(weights, a)
     claim = Claim(program, [] if checkpoint else model["outputs"], certificate, a, padding)
     assumed: tuple[str, ...] = ()
     if checkpoint:
         found["sha256"] = {name: sha256(data) for name, data in checkpoint.items()}
         found["sha256"] |= {f"{INNER}/{name}": digests[name] for name in (MODEL, TABLES)}
-        weights = prove_checkpoint(checkpoint, claim, model["options"]["vocab"])
+        digest = _digest(prove_checkpoint(checkpoint, claim, model["options"]["vocab"]), a)
         assumed = (*NORMS, GPT2)
     elif "variant" in model:
         assumed = prove_variant(claim, model["variant"], tables, weights)
     else:
-        prove(claim, claim.weights(weights), Follower())
-    digest = _digest(weights, a)
+        given = claim.weights(weights)
+        weights.clear()  # they take as much memory as the proof
+        content.clear()
+        prove(claim, given, Follower())
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, a) == digest, f"the export holds other weights in {name} than the folder")
@@ -123,7 +126,7 @@ def _printable(text: str) -> str:
 def _digest(weights: Mapping[str, NDArray[Any]], arithmetic: Arithmetic) -> str:
     """The digest of weights, cast to the format of an arithmetic."""
     with np.errstate(over="ignore"):
-        return numbers_sha256({name: arithmetic.cast(array) for name, array in weights.items()})
+        return numbers_sha256(weights, arithmetic.cast)
 
 
 def _check_certificate(certificate: Any, digests: Mapping[str, str]) -> None:

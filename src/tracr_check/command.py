@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -26,5 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     given = parser.parse_args(argv)
     verdict = check_folder(given.folder, given.arithmetic, False if given.unpadded else None, given.export)
-    print(json.dumps(asdict(verdict), indent=2) if given.json else verdict)
+    try:
+        print(json.dumps(asdict(verdict), indent=2) if given.json else verdict, flush=True)
+    except BrokenPipeError:  # the reader has seen enough; what is left to write goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if verdict.accepted else 1

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,10 @@ __all__ = [
 
 MODEL, TABLES, WEIGHTS, CERTIFICATE = "model.json", "tables.safetensors", "weights.safetensors", "certificate.json"
 CONTENT = (MODEL, TABLES, WEIGHTS)
-LARGEST = {MODEL: 2**25, TABLES: 2**27, WEIGHTS: 2**28, CERTIFICATE: 2**22}
+LARGEST = {MODEL: 2**25, TABLES: 2**27, WEIGHTS: 2**29, CERTIFICATE: 2**22}
 HEADER = 2**22
 EMPTY = 2**16  # rows, of arrays without numbers
-NUMBERS = 2**25  # of all arrays in a file: they become float64
+NUMBERS = 2**26  # of all arrays in a file: they become float64
 KINDS = {"F64": "<f8", "F32": "<f4", "I32": "<i4", "I8": "|i1"}
 
 
@@ -54,8 +54,10 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def numbers_sha256(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """The digest of the numbers of some arrays, whatever kind of file holds them.
+def numbers_sha256(
+    arrays: Mapping[str, NDArray[Any]], cast: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+) -> str:
+    """The digest of the numbers of some arrays, cast to a format, whatever kind of file holds them.
 
     It is that of the name and shape (as JSON) and the numbers (float64, in order; -0 counts as 0) of each array, in the
     order of the names. Arrays with one digest have the same names, shapes and numbers.
@@ -66,7 +68,7 @@ def numbers_sha256(arrays: Mapping[str, NDArray[Any]]) -> str:
     total = hashlib.sha256()
     for name in sorted(arrays):
         total.update(json.dumps([name, list(arrays[name].shape)]).encode("ascii"))
-        total.update((np.ascontiguousarray(arrays[name], "<f8") + 0.0).tobytes())
+        total.update((np.ascontiguousarray(cast(arrays[name]), "<f8") + 0.0).tobytes())
     return total.hexdigest()
 
 

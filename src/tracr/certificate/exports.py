@@ -26,7 +26,7 @@ def exported_sha256(exported: Any, arithmetic: str) -> str:
     """The digest of the weights of an export, cast to the format of an arithmetic; see `Certificate.covers`."""
     cast = ARITHMETICS[arithmetic].cast
     with np.errstate(over="ignore"):
-        return numbers_sha256({name: cast(array) for name, array in _arrays(exported).items()})
+        return numbers_sha256(_arrays(exported), cast)
 
 
 def _arrays(exported: Any) -> dict[str, NDArray[Any]]:
