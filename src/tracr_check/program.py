@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Var, Way, snap
 from tracr_check.verdict import need, reject
 
-__all__ = ["TABULATED", "Program", "Selected"]
+__all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
 
 CELLS = 60_000_000  # codes of joint values that are kept at a time
 MOST = 4_000_000_000  # codes, and components of heads, that are computed in all
@@ -215,16 +215,23 @@ def _ways(program: Program, sop: SOp) -> list[Way]:
 
 
 def _weighted(program: Program, sop: SOp) -> Callable[..., Codes]:
-    """A weighted sum, snapped to its values; then, for a `sum_lookup`, its table."""
-    factors = [(program.sops[term].numbers, float(factor)) for term, factor in sop.op["terms"]]
-    constant = float(sop.op.get("constant", 0.0))  # of a `linear`
-    points = sop if sop.kind == "linear" else SOp(-1, sop.label, {"kind": "points"}, tuple(sop.op["points"]))
+    """A weighted sum, snapped to its values; or for a `sum_lookup` to its points, and looked up in its table."""
+    terms = [(program.sops[term].numbers, float(factor)) for term, factor in sop.op["terms"]]
+    if sop.table is None:
+        return weighted_sum(sop, terms, float(sop.op["constant"]))
+    found = weighted_sum(SOp(-1, sop.label, {"kind": "points"}, tuple(sop.op["points"])), terms, 0.0)
+    table = np.append(sop.table, (UNREACHED, ERROR))  # the last two: of the codes UNREACHED and ERROR
+
+    return lambda rows, *codes: table[found(rows, *codes)]
+
+
+def weighted_sum(target: SOp, terms: Sequence[tuple[Array, float]], constant: float) -> Callable[..., Codes]:
+    """Finds the value that is the sum of a constant and of factors times the numbers of some codes."""
 
     def function(rows: int, *codes: Codes) -> Codes:
         total = np.full(rows, constant)
-        for (numbers, factor), places in zip(factors, codes, strict=True):
+        for (numbers, factor), places in zip(terms, codes, strict=True):
             total = total + factor * numbers[places]
-        found = snap(points, total)
-        return found if sop.table is None else np.where(found < 0, found, sop.table[np.maximum(found, 0)])
+        return snap(target, total)
 
     return function

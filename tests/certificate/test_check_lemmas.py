@@ -28,7 +28,7 @@ from tracr_check.facts import Facts
 from tracr_check.head import Attention, Head, States
 from tracr_check.mlp import Neurons, Placed, after_mlp
 from tracr_check.padding import joint_of, pad_rows, pad_size
-from tracr_check.parts import Parts
+from tracr_check.parts import Identity, Parts
 from tracr_check.patterns import _expanded
 from tracr_check.scores import Vectors, pad_scores
 from tracr_check.selection import Selection
@@ -85,7 +85,7 @@ def test_parts_make_up_what_the_interpreter_computes(kind: str, monkeypatch: pyt
 
 def _codes_of_part(parts: Parts, name: str, env: Env) -> Array:
     """What a part is at each position of an input, by its definition."""
-    masks = [_expanded(parts.program, mask, env, env) for mask in parts.masks[name]]
+    masks = [_expanded(parts.program, mask, env, env)[0] for mask in parts.masks[name]]
     chosen = np.logical_and.reduce(masks)
     if name[0] == "c":
         return np.asarray(chosen.sum(1))
@@ -116,7 +116,7 @@ def test_sums_of_parts_are_bounded_by_their_value(seed: int) -> None:
         lo = np.outer(np.arange(2.0), [factor, 0.0]) + rng.normal(size=(2, 2)) * 1e-3
         tables.append(Boxes(np.arange(2), lo, lo + rng.random((2, 2)) * 1e-3, np.zeros((2, 2))))
     reads = {name: read_boxes(boxes, weights[:, None]) for (name, _), boxes in zip(terms, tables, strict=True)}
-    found = parts.improved(dict(reads), width, terms, 0.0)
+    found = parts.improved(dict(reads), Identity(width, terms, 0.0))
     assert width in found
     for codes in itertools.product(*map(range, sizes)):
         total = sum(factor * code for (_, factor), code in zip(terms, codes, strict=True))
