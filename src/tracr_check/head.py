@@ -149,7 +149,8 @@ class Head:
         power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
         tail = 0.0 if power else product_error(int(self.terms[dim]), self.a)
         bos, gain, keys = (float(b_lo[0]), float(b_hi[0])), float(np.abs(weights).sum()), self.given.program.longest + 1
-        return Reading(lo, hi, size, bos, float(b_size[0]), pad_size, gain, tail, keys, int(self.terms[dim])), env
+        terms = int(self.terms[dim])
+        return Reading(lo, hi, size, bos, float(b_size[0]), pad_size, gain, tail, keys, terms, self.a), env
 
     def classes(self, names: Iterable[Var]) -> Env:
         """Classes of token positions: the different joint values of some variables."""

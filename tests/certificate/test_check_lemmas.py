@@ -270,7 +270,7 @@ def softmax_mean(o: Array, scores: Array, a: Arithmetic) -> float:
 
 def reading_of(o: Array, bos: float, a: Arithmetic, keys: int) -> Reading:
     """What a head reads that copies one component."""
-    return Reading(o, o, np.abs(o), (bos, bos), abs(bos), 0.0, 1.0, 0.0, keys, 1)
+    return Reading(o, o, np.abs(o), (bos, bos), abs(bos), 0.0, 1.0, 0.0, keys, 1, a)
 
 
 @pytest.mark.parametrize("a", [FLOAT32, FLOAT16], ids=lambda a: a.name)
@@ -280,7 +280,7 @@ def test_counts_lie_in_their_range(a: Arithmetic, log: float) -> None:
     keys = 6
     for o, bos in ((49_152.0, 0.0), (1.0, 49_152.0), (0.5, -2.0)):
         reading = reading_of(np.array([o]), bos, a, keys)
-        lo, hi, gone = counted(reading, Selection(0.0, (log, log), False, False), np.arange(float(keys)), a, "")
+        lo, hi, gone = counted(reading, Selection(0.0, (log, log), False, False), np.arange(float(keys)), "")
         assert not gone.any()
         for count in range(keys):
             found = softmax_mean(np.array([*[o] * count, bos]), np.array([*[0.0] * count, log]), a)
@@ -300,11 +300,9 @@ def test_means_and_sums_lie_in_their_ranges(seed: int) -> None:
     slope, offset, bos = (float(np.float32(one)) for one in rng.normal(size=3))
     o = np.float32(slope * x + offset).astype(float)
     reading = reading_of(o, bos, FLOAT32, 4)
-    lo, hi, _ = copied(
-        reading, Selection(0.0, None, False, False), source, target, np.arange(3), False, False, FLOAT32, ""
-    )
+    lo, hi, _ = copied(reading, Selection(0.0, None, False, False), source, target, np.arange(3), False, False, "")
     sums = np.arange(-12.0, 16.0)
-    s_lo, s_hi, _ = summed(reading, Selection(0.0, (0.7, 0.7), False, False), x, np.arange(3), sums, FLOAT32, "")
+    s_lo, s_hi, _ = summed(reading, Selection(0.0, (0.7, 0.7), False, False), x, np.arange(3), sums, "")
     for chosen in every:
         mean = int(np.abs(np.array(means) - x[chosen].mean()).argmin())
         assert lo[mean] <= softmax_mean(o[chosen], np.zeros(len(chosen)), FLOAT32) <= hi[mean]
