@@ -91,9 +91,9 @@ class Reading:
         return np.where(sizes > 0, relative, 0.0) * sizes + self.flushed(selection)
 
     @property
-    def at_bos(self) -> tuple[float, float]:
-        """What is written where BOS has all the weight."""
-        off = float(self.alone(np.array(self.bos_size)))
+    def at_bos(self) -> Range:
+        """What is written where BOS has all the weight: one range."""
+        off = self.alone(np.array([self.bos_size]))
         return self.bos[0] - off, self.bos[1] + off
 
     @property
@@ -222,14 +222,7 @@ def parted(
 
 
 def copied(
-    reading: Reading,
-    selection: Selection,
-    source: SOp,
-    target: SOp,
-    codes: Codes,
-    equal: bool,
-    one: bool,
-    where: str,
+    reading: Reading, selection: Selection, source: SOp, target: SOp, codes: Codes, equal: bool, one: bool, where: str
 ) -> Values:
     """The range for each value of an aggregate.
 
@@ -252,7 +245,7 @@ def copied(
     written.append((moved_codes(source, target)[copies], low[copies] - errors, high[copies] + errors))
     if not selection.sure:
         b_lo, b_hi = reading.at_bos
-        written.append((np.array([default_code(target)]), np.array([b_lo]), np.array([b_hi])))
+        written.append((np.array([default_code(target)]), b_lo, b_hi))
     codes, lo, hi = (np.concatenate(parts) for parts in zip(*written, strict=True))
     need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
     fine = codes >= 0  # else the program is undefined there

@@ -54,8 +54,7 @@ def at_bos(head: Head) -> list[Added]:
 
 def _default(head: Head, owner: Var) -> list[Added]:
     """What queries add that give all weight to BOS."""
-    ends = {dim: [np.array([end]) for end in reading.at_bos] for dim, reading in head.readings.items()}
-    return [Added(dim, owner, *reading.values(*ends[dim])) for dim, reading in head.readings.items()]
+    return [Added(dim, owner, *reading.values(*reading.at_bos)) for dim, reading in head.readings.items()]
 
 
 def at_pad(head: Head) -> list[Added]:

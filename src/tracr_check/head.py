@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from tracr_check.padding import pad_rows, pad_size
 from tracr_check.parts import Parts
 from tracr_check.program import Program
 from tracr_check.scores import ALONE, Beside, Vectors, beside, hulls, pad_scores, scores, stored_vectors
-from tracr_check.selection import Factor, Mask, Selection, only_bos, own_mask, proved_selection, reference
+from tracr_check.selection import Bounds, Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
@@ -93,7 +94,7 @@ class Head:
     def __init__(self, states: States, weights: HeadWeights, given: Attention, number: str, terms: Ints) -> None:
         self.states, self.weights, self.given, self.terms = states, weights, given, terms
         self.number, self.where = number, f"head {number}"
-        self.a = given.arithmetic
+        self.a, self.rank = given.arithmetic, len(weights.b_q)  # the number of components of queries and keys
         w, tokens, bos, pad = weights, states.tokens, states.bos, states.pad
         self.queries, self.keys, self.values = reads = self.reads(tokens)
         self.varying = varying(self.values)
@@ -113,7 +114,6 @@ class Head:
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
-        self.selections: dict[object, tuple[tuple[Mask, ...], Selection]] = {}
 
     # Reading
 
@@ -182,19 +182,12 @@ class Head:
         names = {name for name, columns in varying(reads).items() if columns[components].any()}
         return self.vectors(reads, bias, self.classes(names), components)
 
-    @property
-    def rank(self) -> int:
-        """The number of components of queries and keys."""
-        return len(self.weights.b_q)
-
     # The pattern
 
+    @cache  # noqa: B019
     def selection(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
         """The masks of a selector (`None`: all keys; "own": the head's own), proved for queries at token positions."""
-        if selector not in self.selections:
-            own = Queries(self.queries, self.classes, see_pad=not self.given.program.causal)
-            self.selections[selector] = self.proved(own, selector)
-        return self.selections[selector]
+        return self.proved(Queries(self.queries, self.classes, not self.given.program.causal), selector)
 
     def proved(self, queries: Queries, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
         """Prove the pattern of some queries, factor by factor; "own": no key, if BOS is `apart` above all keys."""
@@ -209,7 +202,7 @@ class Head:
             return queries.classes(group.queries), self.classes(group.keys)
 
         groups = fitting(program, links, classes)
-        factors = [self.factor(group, queries.reads, *classes(group), conjuncts, selector == "own") for group in groups]
+        factors = [self.factor(group, queries, conjuncts, selector == "own") for group in groups]
         pairs = math.prod(one.mask.queries.rows for one in factors)
         need(pairs <= LIMIT, f"{pairs:,} classes of queries", self.where)
         if selector == "own":
@@ -223,33 +216,27 @@ class Head:
             ref = reference(one)
             pad = self.pad_bound(one.q, ref, self.components(group), by_pad) if queries.see_pad else None
             bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
-        if selector == "own" and only_bos(bounds, self.a):
+        total = reduce(Bounds.and_, bounds)
+        if selector == "own" and total.only_bos(self.a):
             nothing = [replace(one.mask, chosen=np.zeros_like(one.mask.chosen)) for one in factors]
             return tuple(nothing), Selection(0.0, None, sure=False, never=True)
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
-        return tuple(one.mask for one in factors), proved_selection(factors, bounds, sure, self.a, self.where)
+        return tuple(one.mask for one in factors), proved_selection(factors, total, sure, self.a, self.where)
 
     def components(self, group: Group) -> Ints:
         """The components of queries and keys in a group."""
         return np.array([place for place in group.links if place < self.rank], dtype=np.int64)
 
-    def factor(
-        self,
-        group: Group,
-        reads: Mapping[Var, Read],
-        queries: Env,
-        keys: Env,
-        conjuncts: Sequence[int],
-        own: bool,
-    ) -> Factor:
+    def factor(self, group: Group, of: Queries, conjuncts: Sequence[int], own: bool) -> Factor:
         """The vectors of a group's classes, and the mask of the conjuncts in it.
 
         If there are many, and the mask is not made of the vectors themselves, classes that the conjuncts do not tell
         apart and whose vectors are nearly equal are one class, with the hulls of their boxes.
         """
         program, components = self.given.program, self.components(group)
+        queries, keys = of.classes(group.queries), self.classes(group.keys)
         mine = [conjuncts[place - self.rank] for place in group.links if place >= self.rank]
-        q = self.vectors(reads, self.weights.b_q, queries, components)
+        q = self.vectors(of.reads, self.weights.b_q, queries, components)
         k = self.vectors(self.keys, self.weights.b_k, keys, components)
         if not own and queries.rows * keys.rows > FEW_CELLS:
             sides = [program.sides(one) for one in mine]

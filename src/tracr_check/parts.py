@@ -103,7 +103,7 @@ class Parts:
             for names in ways:
                 key = int(text), tuple(names)
                 if key not in self.done and all(name in self.masks for name in names):
-                    self.prove_whole(self.program.sops[key[0]], list(names))
+                    self.prove_whole(self.program.sops[key[0]], names)
                     self.done.add(key)
 
     def all_proved(self) -> None:
@@ -113,14 +113,14 @@ class Parts:
                 whole = self.whole_of(name).number
                 need(any(key[0] == whole and name in key[1] for key in self.done), f"{name} is not proved to be a copy")
 
-    def prove_whole(self, sop: SOp, names: list[str]) -> None:
+    def prove_whole(self, sop: SOp, names: Sequence[str]) -> None:
         """Parts of one kind make up a variable."""
         need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
         kind = {"width": "c", "units": "c", "sum": "s", "aggregation": "p"}.get(sop.kind)
         need(all(name[0] == kind for name in names), "other parts")
         (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
 
-    def prove_sum(self, sop: SOp, names: list[str]) -> None:
+    def prove_sum(self, sop: SOp, names: Sequence[str]) -> None:
         """Counts (or sums) of parts, times factors, add up to a width (or a sum).
 
         Let x(k) be what a selected key counts: 1, or for `units` its number in units. If sum of f_i M_i(q, k) = x(k)
@@ -141,8 +141,8 @@ class Parts:
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
             f"the heads {', '.join(names)} do not add up to {sop.label}",
         )
-        some = (matrix.sum(0) > 0) & (factors != 0)
-        terms: list[tuple[Var, float]] = [(names[place], float(factors[place])) for place in np.flatnonzero(some)]
+        used = zip(names, factors.tolist(), matrix.any(0), strict=True)
+        terms: list[tuple[Var, float]] = [(name, factor) for name, factor, some in used if some and factor]
         found = weighted_sum(sop, [(self.numbers(name), factor) for name, factor in terms], 0.0)
 
         def function(rows: int, *codes: Codes) -> Codes:
@@ -155,7 +155,7 @@ class Parts:
         """Keep a way to compute a whole from its parts."""
         self.program.ways[sop.number] = [*self.program.ways[sop.number], Way(tuple(names), function)]
 
-    def prove_copy(self, sop: SOp, names: list[str]) -> None:
+    def prove_copy(self, sop: SOp, names: Sequence[str]) -> None:
         """The masks cover the selector, which selects one value."""
         need(all(self.sources[name] == sop.op["value"] for name in names), "parts copy other values")
         wanted, defined, masks, _ = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])

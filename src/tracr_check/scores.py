@@ -83,12 +83,12 @@ class Vectors:
     @property
     def rough(self) -> Array:
         """1 for components that may not be 0 and have no grid."""
-        return self.some * (self.grid == 0)
+        return np.where(self.grid == 0, self.some, 0.0)
 
 
-def stored_vectors(read: Read, bias: Array, arithmetic: Arithmetic) -> Vectors:
+def stored_vectors(read: Read, bias: Array, a: Arithmetic) -> Vectors:
     """Vectors as they are computed; `bias` is a term of what is read."""
-    off = rounded(read, arithmetic, bias)
+    off = rounded(read, a, bias)
     return Vectors.within(read.lo - off, read.hi + off)
 
 
@@ -165,14 +165,12 @@ def _largest(queries: Array, keys: Array) -> float:
     return max((float((queries[rows] @ keys.T).max(initial=0.0)) for rows in parts), default=0.0)
 
 
-def scores(
-    queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic, others: Beside = ALONE
-) -> tuple[Array, Array]:
+def scores(queries: Vectors, keys: Vectors, ref: Array, a: Arithmetic, others: Beside = ALONE) -> tuple[Array, Array]:
     """Bounds of the shifted scores as computed, [query, key].
 
     A score is exact if all products that are not 0 are multiples of a grid and their sizes add up to few enough bits.
     """
-    a = arithmetic
+
     middle = queries.middle @ keys.middle.T
     spread = queries.size @ keys.radius.T + distances(queries.radius, keys.middle, ref)
     size = queries.size @ keys.size.T
@@ -200,14 +198,7 @@ def _least_grid(queries: Vectors, keys: Vectors) -> float:
 
 
 def pad_scores(
-    queries: Vectors,
-    pad: State,
-    w_key: Array,
-    b_key: Array,
-    keys: Vectors,
-    ref: Array,
-    arithmetic: Arithmetic,
-    others: int = 0,
+    queries: Vectors, pad: State, w_key: Array, b_key: Array, keys: Vectors, ref: Array, a: Arithmetic, others: int = 0
 ) -> Array:
     """The largest shifted score of each query class at any PAD position; `keys` is a box of all PAD keys.
 
@@ -219,7 +210,7 @@ def pad_scores(
     errors multiply sums of sizes, which are bounded dimension by dimension too. What a reader sees beyond the stream
     (`blur`) is off by its range, and has products of its own.
     """
-    a, rank = arithmetic, w_key.shape[1] + others
+    rank = w_key.shape[1] + others
     terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
     unseen = None if pad.blur is None else pad.blur(w_key)
     terms += 0.0 if unseen is None else float(unseen.count.max(initial=0.0))

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from tracr_check.scores import Beside, Vectors, in_parts, scores
 from tracr_check.variables import Array, Env
 from tracr_check.verdict import need
 
-__all__ = ["Factor", "Mask", "Selection", "is_apart", "only_bos", "own_mask", "proved_selection", "reference"]
+__all__ = ["Factor", "Mask", "Selection", "is_apart", "own_mask", "proved_selection", "reference"]
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
@@ -151,6 +150,10 @@ class Bounds:
             _pairs(self.pad, more.pad, 1),
         )
 
+    def only_bos(self, a: Arithmetic) -> bool:
+        """Whether every key, PAD included, is `apart` below BOS for every class of queries."""
+        return bool(is_apart(np.maximum(self.any, self.pad), self.bos_lo, a).all())
+
 
 def _pairs(first: Array, second: Array, way: int) -> Array:
     """All sums, rounded up (`way` = 1) or down (-1): the error of a float64 sum is a float64 number itself."""
@@ -170,17 +173,8 @@ def is_apart(top: Array, floor: Array, a: Arithmetic) -> Truth:
     return np.asarray(np.nextafter(floor - top, -INF) >= a.apart)
 
 
-def only_bos(bounds: Sequence[Bounds], a: Arithmetic) -> bool:
-    """Whether every key, PAD included, is `apart` below BOS for every class of queries."""
-    total = reduce(Bounds.and_, bounds)
-    return bool(is_apart(np.maximum(total.any, total.pad), total.bos_lo, a).all())
-
-
-def proved_selection(
-    factors: Sequence[Factor], bounds: Sequence[Bounds], sure: bool, a: Arithmetic, where: str
-) -> Selection:
-    """Prove that softmax gives weight to the keys of the masks only."""
-    total = reduce(Bounds.and_, bounds)
+def proved_selection(factors: Sequence[Factor], total: Bounds, sure: bool, a: Arithmetic, where: str) -> Selection:
+    """Prove that softmax gives weight to the keys of the masks only, from the bounds of all factors together."""
     s_lo, s_hi, b_lo, b_hi = total.kept_lo, total.kept_hi, total.bos_lo, total.bos_hi
     some = s_lo != INF
     weight, floor = None, s_lo
