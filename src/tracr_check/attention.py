@@ -44,14 +44,11 @@ def _at_tokens(head: Head, owners: dict[int, Var]) -> list[Added]:
         need(dim in owners, f"no hint for dimension {dim}", head.where)
         owner = owners[dim]
         where = f"{head.where}, dimension {dim}, {head.given.program.name(owner)}"
-        lo, hi, gone = _of_part(head, owner, dim, where) if _is_part(owner) else _of_sop(head, owner, dim, where)
+        is_part = isinstance(owner, str) and owner[:1] in ("c", "s", "p")
+        lo, hi, gone = (_of_part if is_part else _of_sop)(head, owner, dim, where)
         need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
         found.append(Added(dim, owner, lo, hi, gone))
     return found
-
-
-def _is_part(owner: Var) -> bool:
-    return isinstance(owner, str) and owner[:1] in ("c", "s", "p")
 
 
 def _of_sop(head: Head, owner: Var, dim: int, where: str) -> Values:

@@ -118,7 +118,7 @@ def _quotients(program: Program) -> None:
             total, width = sums.get((selector, source.number)), widths.get(selector)
             if total is not None and width is not None and np.isfinite(source.numbers).all():
                 way = Way((total.number, width.number), _quotient(sop, total, width, source))
-                program.ways[sop.number] = [*program.ways[sop.number], way]
+                program.ways[sop.number].append(way)
 
 
 def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Callable[..., Codes]:

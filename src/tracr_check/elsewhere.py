@@ -81,10 +81,8 @@ def _with_pad(head: Head) -> dict[int, Reading]:
     assert head.pad_value is not None
     found = {}
     for dim, reading in head.readings.items():
-        used = np.flatnonzero(head.weights.w_o[:, dim])
-        lo, hi, _ = through(head.pad_value.of(used), head.weights.w_o[used, dim])
-        ends = (np.append(reading.lo, lo), np.append(reading.hi, hi), np.append(reading.size, reading.pad_size))
-        found[dim] = replace(reading, lo=ends[0], hi=ends[1], size=ends[2])
+        lo, hi, size = map(np.append, (reading.lo, reading.hi, reading.size), head.written(dim, head.pad_value))
+        found[dim] = replace(reading, lo=lo, hi=hi, size=size)
     return found
 
 

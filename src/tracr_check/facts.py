@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr_check.aggregated import aggregated, moved_codes
 from tracr_check.joint import LIMIT, joint_values
 from tracr_check.program import Program
-from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Var, Way, snap
+from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Truth, Var, Way, snap
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["Facts"]
@@ -19,7 +18,6 @@ __all__ = ["Facts"]
 SMALL = 200_000  # joint values in a lemma
 CLASSES = 3_000
 CELLS = 20_000_000  # pairs of queries and keys
-Truth = NDArray[np.bool_]
 
 
 class Facts:
@@ -32,7 +30,7 @@ class Facts:
         self.shapes: dict[Var, Codes] = dict(self.shape.codes)
         for number, sop in program.sops.items():
             if sop.kind in ("aggregation", "width"):
-                program.ways[number] = [*program.ways[number], *self.local(sop)]
+                program.ways[number] += self.local(sop)
             if sop.listed and program.derivable(number, frozenset(("I", "L"))):
                 codes = program.codes(number, self.shape)
                 if (codes >= 0).all():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,7 @@ class Head:
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
+        self.selections: dict[object, tuple[tuple[Mask, ...], Selection]] = {}
 
     # Reading
 
@@ -139,18 +140,22 @@ class Head:
 
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
-        column = self.weights.w_o[:, dim]
-        used = np.flatnonzero(column)
-        weights = column[used]
+        used = np.flatnonzero(self.weights.w_o[:, dim])
+        weights = self.weights.w_o[used, dim]
         at_keys, env = self.values_at(used, more)
         lo, hi, size = through(at_keys, weights)
-        b_lo, b_hi, b_size = through(self.bos_value.of(used), weights)
-        pad_size = 0.0 if self.pad_value is None else float(through(self.pad_value.of(used), weights)[2].max())
+        b_lo, b_hi, b_size = self.written(dim, self.bos_value)
+        pad_size = 0.0 if self.pad_value is None else float(self.written(dim, self.pad_value)[2].max())
         power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
         tail = 0.0 if power else product_error(int(self.terms[dim]), self.a)
         bos, gain, keys = (float(b_lo[0]), float(b_hi[0])), float(np.abs(weights).sum()), self.given.program.longest + 1
         terms = int(self.terms[dim])
         return Reading(lo, hi, size, bos, float(b_size[0]), pad_size, gain, tail, keys, terms, self.a), env
+
+    def written(self, dim: int, values: Vectors) -> tuple[Array, Array, Array]:
+        """What a dimension reads of values: the range, and the sum of the sizes."""
+        used = np.flatnonzero(self.weights.w_o[:, dim])
+        return through(values.of(used), self.weights.w_o[used, dim])
 
     def classes(self, names: Iterable[Var]) -> Env:
         """Classes of token positions: the different joint values of some variables."""
@@ -184,18 +189,19 @@ class Head:
 
     # The pattern
 
-    @cache  # noqa: B019
     def selection(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
         """The masks of a selector (`None`: all keys; "own": the head's own), proved for queries at token positions."""
-        return self.proved(Queries(self.queries, self.classes, not self.given.program.causal), selector)
+        if selector not in self.selections:
+            own = Queries(self.queries, self.classes, see_pad=not self.given.program.causal)
+            self.selections[selector] = self.proved(own, selector)
+        return self.selections[selector]
 
     def proved(self, queries: Queries, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
         """Prove the pattern of some queries, factor by factor; "own": no key, if BOS is `apart` above all keys."""
         program = self.given.program
         conjuncts = [one.number for one in program.conjuncts(selector)] if isinstance(selector, int) else []
-        links: list[Link] = list(
-            zip(_variation(queries.reads, self.rank), _variation(self.keys, self.rank), strict=True)
-        )
+        varied = [_variation(reads, self.rank) for reads in (queries.reads, self.keys)]
+        links: list[Link] = list(zip(*varied, strict=True))
         links += [(frozenset(own), frozenset(keys)) for own, keys in map(program.sides, conjuncts)]
 
         def classes(group: Group) -> tuple[Env, Env]:

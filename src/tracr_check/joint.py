@@ -14,10 +14,9 @@ import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr_check.program import Program
-from tracr_check.variables import Env, Var
+from tracr_check.variables import Env, Truth, Var
 from tracr_check.verdict import need
 
 __all__ = ["FINE", "LIMIT", "joint_values"]
@@ -25,7 +24,7 @@ __all__ = ["FINE", "LIMIT", "joint_values"]
 LIMIT = 4_000_000
 FINE = 40_000
 OVERHEAD = 300  # cells that could be computed in the time that listing takes for each variable of the program
-Dead = Mapping[Var, NDArray[np.bool_]]
+Dead = Mapping[Var, Truth]
 
 
 def _order(variable: Var) -> tuple[int, str]:

@@ -12,7 +12,7 @@ selected.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,19 +141,15 @@ class Parts:
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
             f"the heads {', '.join(names)} do not add up to {sop.label}",
         )
-        used = zip(names, factors.tolist(), matrix.any(0), strict=True)
-        terms: list[tuple[Var, float]] = [(name, factor) for name, factor, some in used if some and factor]
+        used = zip(names, (factors * matrix.any(0)).tolist(), strict=True)
+        terms: list[tuple[Var, float]] = [(name, factor) for name, factor in used if factor]
         found = weighted_sum(sop, [(self.numbers(name), factor) for name, factor in terms], 0.0)
 
         def function(rows: int, *codes: Codes) -> Codes:
             return np.maximum(found(rows, *codes), ERROR)  # a sum that is not listed is undefined
 
         self.identities.append(Identity(sop.number, terms, 0.0))
-        self.found(sop, [name for name, _ in terms], function)
-
-    def found(self, sop: SOp, names: Sequence[Var], function: Callable[..., Codes]) -> None:
-        """Keep a way to compute a whole from its parts."""
-        self.program.ways[sop.number] = [*self.program.ways[sop.number], Way(tuple(names), function)]
+        self.program.ways[sop.number].append(Way(tuple(name for name, _ in terms), function))
 
     def prove_copy(self, sop: SOp, names: Sequence[str]) -> None:
         """The masks cover the selector, which selects one value."""
@@ -172,7 +168,7 @@ class Parts:
             first, last = held.min(0), np.where(held == nothing, -1, held).max(0)
             return np.where(last > first, ERROR, results[first])  # two values: undefined
 
-        self.found(sop, names, function)
+        self.program.ways[sop.number].append(Way(tuple(names), function))
 
     # Reading wholes
 

@@ -12,18 +12,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import joint_values
 from tracr_check.program import Program, Selected
 from tracr_check.selection import Mask
-from tracr_check.variables import Codes, Env
+from tracr_check.variables import Codes, Env, Truth
 from tracr_check.verdict import need
 
 __all__ = ["patterns"]
 
-Truth = NDArray[np.bool_]
 CLASSES = 2_000
 CELLS = 20_000_000
 MOST = 1_000_000  # patterns

@@ -34,7 +34,6 @@ __all__ = [
     "stored_vectors",
 ]
 
-Truth = NDArray[np.bool_]
 ROWS = 500  # of PAD, at a time
 CELLS = 1_000_000  # scores that are computed at a time
 

@@ -28,12 +28,11 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
 from tracr_check.scores import Beside, Vectors, in_parts, scores
-from tracr_check.variables import Array, Env
+from tracr_check.variables import Array, Env, Truth
 from tracr_check.verdict import need
 
 __all__ = ["Factor", "Mask", "Selection", "is_apart", "own_mask", "proved_selection", "reference"]
 
-Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
 
 

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ERROR", "UNREACHED", "Array", "Codes", "Env", "SOp", "Selector", "Var", "Way", "is_number", "snap"]
+__all__ = ["ERROR", "UNREACHED", "Array", "Codes", "Env", "SOp", "Selector", "Truth", "Var", "Way", "is_number", "snap"]
 
 Var = int | str
 Codes = NDArray[np.int64]
 Array = NDArray[np.float64]
+Truth = NDArray[np.bool_]
 ERROR, UNREACHED = -1, -2
 NEAR = 1.05e-9  # of a value; a little more than 1e-9, so that rounding here makes no input undefined
 
@@ -39,7 +40,7 @@ class Env:
         codes = {name: codes[rows] for name, codes in self.codes.items()}
         return Env(len(np.arange(self.rows)[rows]), codes, self.free)
 
-    def where(self, conditions: Iterable[NDArray[np.bool_]]) -> Env:
+    def where(self, conditions: Iterable[Truth]) -> Env:
         """The rows on which all conditions hold."""
         kept = np.ones(self.rows, dtype=bool)
         for condition in conditions:
