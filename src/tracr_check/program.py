@@ -6,12 +6,12 @@ is undefined for any s-op at any position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Var, Way, snap
+from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Truth, Var, Way, snap
 from tracr_check.verdict import need, reject
 
 __all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
@@ -19,28 +19,27 @@ __all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
 CELLS = 60_000_000  # codes of joint values that are kept at a time
 MOST = 4_000_000_000  # codes, and components of heads, that are computed in all
 TABULATED = ("inner", "fst", "snd")  # what an s-op's table is indexed by
-Selected = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+Selected = tuple[Truth, Truth]
 
 
+@dataclass(eq=False)
 class Program:
     """The program, with the ways to compute its variables. `facts.py` and the heads add ways as they prove them."""
 
-    def __init__(
-        self,
-        sops: Mapping[int, SOp],
-        selectors: Mapping[int, Selector],
-        outputs: Sequence[tuple[str, int]],
-        vocabulary: int,
-        longest: int,
-        lengths: tuple[int, int],
-        causal: bool,
-    ) -> None:
-        self.sops, self.selectors, self.outputs = dict(sops), dict(selectors), tuple(outputs)
-        self.vocabulary, self.longest, self.lengths, self.causal = vocabulary, longest, lengths, causal
+    sops: dict[int, SOp]
+    selectors: dict[int, Selector]
+    outputs: Sequence[tuple[str, int]]
+    vocabulary: int
+    longest: int
+    lengths: tuple[int, int]
+    causal: bool
+
+    def __post_init__(self) -> None:
         self.assumed: set[str] = set()
         self.spent = 0
         self._sides: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        self.sizes: dict[Var, int] = {"T": vocabulary, "I": lengths[1], "L": lengths[1] - lengths[0] + 1}
+        self.sizes: dict[Var, int] = {"T": self.vocabulary, "I": self.lengths[1]}
+        self.sizes["L"] = self.lengths[1] - self.lengths[0] + 1
         self.ways: dict[Var, list[Way]] = {}
         self.gaps = [number for number, sop in self.sops.items() if sop.table is None or (sop.table < 0).any()]
         for number, sop in self.sops.items():
