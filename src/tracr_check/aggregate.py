@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from tracr_check.aggregated import default_code, moved_codes
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
+from tracr_check.scores import extremes
 from tracr_check.selection import Selection
 from tracr_check.variables import Array, Codes, SOp
 from tracr_check.verdict import need
@@ -54,58 +55,70 @@ class Reading:
     tail: float
     keys: int
     terms: int
+    a: Arithmetic
 
     @property
     def largest(self) -> float:
         """The largest size of all."""
         return max(float(self.size.max(initial=0.0)), self.bos_size, self.pad_size)
 
-    def leak(self, a: Arithmetic) -> float:
-        """What keys that should have no weight can add."""
-        return 2 * a.leak(self.keys) * self.largest
-
-    def alone(self, sizes: Array, a: Arithmetic) -> Array:
+    def alone(self, sizes: Array) -> Array:
         """The errors of values that have all the weight."""
+        a = self.a
         lost = (self.gain + 1) * a.stored_tiny + 4 * (self.terms + 2) * a.tiny
         flushed = lost if self.tail or a.copy_error else 0.0
-        return (
-            1.01 * (self.tail + a.copies) + (2 * a.stored_unit if a.narrow and self.tail else 0.0)
-        ) * sizes + flushed
+        stored = 2 * a.stored_unit if a.narrow and self.tail else 0.0
+        return (1.01 * (self.tail + a.copies) + stored) * sizes + flushed
 
-    def shared(self, selection: Selection, a: Arithmetic) -> float:
+    def shared(self, selection: Selection) -> float:
         """The relative error of a value that is made of several."""
-        stored = 3 * a.stored_unit if a.narrow else 0.0
-        sums = float(a.gamma(self.keys + 2))
-        return math.expm1(selection.weight_error(self.keys, a) + sums + self.tail + stored) + 2.0**-44
+        stored = 3 * self.a.stored_unit if self.a.narrow else 0.0
+        sums = float(self.a.gamma(self.keys + 2))
+        return math.expm1(selection.weight_error(self.keys, self.a) + sums + self.tail + stored) + 2.0**-44
 
-    def flushed(self, selection: Selection | None, a: Arithmetic) -> float:
+    def flushed(self, selection: Selection | None) -> float:
         """What a mean of several values loses where numbers are flushed; `None`: nothing is known of the weights."""
         least = 0.0 if selection is None else selection.least_weight(self.keys)
-        weights = 0.0 if least >= 2 * a.stored_tiny else self.keys * self.largest
-        sums = 4 * (self.keys * self.gain + self.terms + 2) * a.tiny  # each product, each addition (see `rounded`)
-        return (weights + 2 * self.gain + 2) * a.stored_tiny + sums
+        weights = 0.0 if least >= 2 * self.a.stored_tiny else self.keys * self.largest
+        sums = 4 * (self.keys * self.gain + self.terms + 2) * self.a.tiny  # each product, each addition (see `rounded`)
+        return (weights + 2 * self.gain + 2) * self.a.stored_tiny + sums
 
-    def at_bos(self, a: Arithmetic) -> tuple[float, float]:
-        """What is written where BOS has all the weight."""
-        off = float(self.alone(np.array(self.bos_size), a))
+    def copies(self, sizes: Array, selection: Selection, one: bool) -> Array:
+        """The errors of copies: one key has all the weight, or several keys with equal values share it."""
+        if one:
+            return self.alone(sizes)
+        relative = self.shared(selection)  # may be infinite
+        return np.where(sizes > 0, relative, 0.0) * sizes + self.flushed(selection)
+
+    @property
+    def at_bos(self) -> Range:
+        """What is written where BOS has all the weight: one range."""
+        off = self.alone(np.array([self.bos_size]))
         return self.bos[0] - off, self.bos[1] + off
 
-    def share(self, a: Arithmetic) -> bool:
+    @property
+    def share(self) -> bool:
         """Whether only BOS has a value, and it is a power of two, as all weights of the product with W_O are."""
         power = self.bos[0] == self.bos[1] and math.frexp(abs(self.bos[0]))[0] == 0.5
         only = not self.size.any() and abs(self.bos[0]) == self.bos_size
-        return a.narrow and power and only and not self.tail and not a.leaks and not a.copy_error
+        return self.a.narrow and power and only and not self.tail and not self.a.leaks and not self.a.copy_error
 
     def by_code(self, codes: Codes, size: int) -> tuple[Array, Array, Array]:
         """lo, hi and size by the code of a variable (infinite, minus infinite and 0 where no row has it)."""
-        low, high, most = np.full(size, INF), np.full(size, -INF), np.zeros(size)
-        np.minimum.at(low, codes, self.lo)
-        np.maximum.at(high, codes, self.hi)
-        np.maximum.at(most, codes, self.size)
-        return low, high, most
+        most = extremes(codes, size, self.size, self.size)[1]
+        return *extremes(codes, size, self.lo, self.hi), np.maximum(most, 0.0)
+
+    def values(self, low: Array, high: Array) -> Values:
+        """Ranges by value, with what keys add that should have no weight.
+
+        Values that do not occur have the range from infinity down to minus infinity; no overflow gives that.
+        """
+        gone = (low == INF) & (high == -INF)
+        leak = 2 * self.a.leak(self.keys) * self.largest
+        return np.where(gone, 0.0, low - leak), np.where(gone, 0.0, high + leak), gone
 
 
-def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic, where: str) -> Values:
+def counted(reading: Reading, selection: Selection, counts: Array, where: str) -> Values:
     """The range for each number w of selected keys.
 
     (w o + C b) / (w + C) is monotone in o, b and C each, so it is largest and smallest at their ends.
@@ -113,18 +126,14 @@ def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic
     low, high = np.full(len(counts), INF), np.full(len(counts), -INF)
     if not selection.never:
         need(selection.weight is not None, "BOS has no weight to count against", where)
-        low, high = _mixed(reading, selection, counts * reading.lo.min(), counts * reading.hi.max(), counts, a)
-        if reading.share(a):
-            low, high = _stored_share(reading, selection, counts, a, (low, high))
-    none = counts == 0
-    alone = reading.at_bos(a)
-    low, high = np.where(none, alone[0], low), np.where(none, alone[1], high)
-    gone = low == INF  # no rule gave a bound; one that is not finite is rejected later
-    leak = reading.leak(a)
-    return np.where(gone, 0.0, low - leak), np.where(gone, 0.0, high + leak), gone
+        low, high = _mixed(reading, selection, counts * reading.lo.min(), counts * reading.hi.max(), counts)
+        if reading.share:
+            low, high = _stored_share(reading, selection, counts, (low, high))
+    b_lo, b_hi = reading.at_bos
+    return reading.values(np.where(counts == 0, b_lo, low), np.where(counts == 0, b_hi, high))
 
 
-def _stored_share(reading: Reading, selection: Selection, counts: Array, a: Arithmetic, known: Range) -> Range:
+def _stored_share(reading: Reading, selection: Selection, counts: Array, known: Range) -> Range:
     """The range for each number w of selected keys, if only BOS has a value, a power of two: its weight, stored once.
 
     The weight is C / (w + C) within `weight_error`, and stored as the nearest number of the format. Its product with b
@@ -133,25 +142,24 @@ def _stored_share(reading: Reading, selection: Selection, counts: Array, a: Arit
     """
     assert selection.weight is not None
     low, high = (math.exp(end) for end in selection.weight)
+    a, b = reading.a, reading.bos[0]
     wide = math.expm1(selection.weight_error(reading.keys, a)) + 2.0**-44
-    b = reading.bos[0]
     lo, hi = a.nearest(low / (counts + low) * (1 - wide), high / (counts + high) * (1 + wide))
     ends = np.stack([lo * b, hi * b])
     fine = (lo > 2 * a.stored_tiny) & (np.abs(ends).min(0) > 2 * a.stored_tiny * reading.gain)
     return np.where(fine, ends.min(0), known[0]), np.where(fine, ends.max(0), known[1])
 
 
-def _mixed(reading: Reading, selection: Selection, sum_lo: Array, sum_hi: Array, counts: Array, a: Arithmetic) -> Range:
+def _mixed(reading: Reading, selection: Selection, sum_lo: Array, sum_hi: Array, counts: Array) -> Range:
     """The range of (S + C b) / (w + C), S between two sums, rounding included."""
     assert selection.weight is not None
-    sizes = counts * reading.size.max(initial=0.0)
-    low, high = np.full(len(counts), INF), np.full(len(counts), -INF)
-    relative, flushed = reading.shared(selection, a), reading.flushed(selection, a)
-    for weight in map(math.exp, selection.weight):
-        off = relative * (sizes + weight * reading.bos_size) / (counts + weight) + flushed
-        low = np.minimum(low, (sum_lo + weight * reading.bos[0]) / (counts + weight) - off)
-        high = np.maximum(high, (sum_hi + weight * reading.bos[1]) / (counts + weight) + off)
-    return low, high
+    weight = np.array([[math.exp(end)] for end in selection.weight])
+    sizes = counts * reading.size.max(initial=0.0) + weight * reading.bos_size
+    off = reading.shared(selection) * sizes / (counts + weight) + reading.flushed(selection)
+    low, high = (
+        (total + weight * b) / (counts + weight) for total, b in zip((sum_lo, sum_hi), reading.bos, strict=True)
+    )
+    return (low - off).min(0), (high + off).max(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,18 +184,16 @@ class Affine:
         return Affine(slope, offset, float((low - line - slack).min()), float((high - line + slack).max()))
 
 
-def summed(
-    reading: Reading, selection: Selection, x: Array, codes: Codes, sums: Array, a: Arithmetic, where: str
-) -> Values:
+def summed(reading: Reading, selection: Selection, x: Array, codes: Codes, sums: Array, where: str) -> Values:
     """The range for each sum S of the numbers x of the selected keys (`codes` are those of the rows).
 
     o_k = slope x_k + r_k, so the sum of o_k is slope S + w r. For S not 0 at least |S| / max |x| keys are selected.
     The bounds are quotients of two linear functions of w, so monotone in w, and the smallest and the largest w are
     enough. Sums are listed within 1e-9.
     """
-    alone, leak = reading.at_bos(a), reading.leak(a)
     if selection.never:  # all sums are 0
-        return np.full(len(sums), alone[0] - leak), np.full(len(sums), alone[1] + leak), sums != 0
+        lo, hi, _ = reading.values(*(np.full(len(sums), end) for end in reading.at_bos))
+        return lo, hi, sums != 0
     need(selection.weight is not None, "BOS has no weight to sum against", where)
     low, high, _ = reading.by_code(codes, len(x))
     live = np.isfinite(low)
@@ -196,46 +202,27 @@ def summed(
     largest = float(np.abs(x[live]).max())
     fewest = np.ceil(np.abs(sums) / largest - 1e-6) if largest else np.zeros(len(sums))
     near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums))
-    found_lo, found_hi = np.full(len(sums), INF), np.full(len(sums), -INF)
+    ends = []
     for counts in (np.maximum(fewest, 0.0), np.full(len(sums), float(reading.keys))):
         least, most = (fit.slope * sums + counts * (fit.offset + rest) for rest in (fit.r_lo, fit.r_hi))
-        lo, hi = _mixed(reading, selection, least - near, most + near, counts, a)
-        found_lo, found_hi = np.minimum(found_lo, lo), np.maximum(found_hi, hi)
-    return found_lo - leak, found_hi + leak, np.zeros(len(sums), dtype=bool)
+        ends.append(_mixed(reading, selection, least - near, most + near, counts))
+    lows, highs = zip(*ends, strict=True)
+    return reading.values(np.minimum(*lows), np.maximum(*highs))
 
 
 def parted(
-    reading: Reading, selection: Selection, codes: Codes, size: int, equal: bool, one: bool, a: Arithmetic, where: str
+    reading: Reading, selection: Selection, codes: Codes, size: int, equal: bool, one: bool, where: str
 ) -> Values:
     """The range for each copied value of a part of a split copy; the last code: nothing is selected."""
     need(selection.weight is None, "BOS takes part in a copy", where)
     need(one or equal, "several values are selected", where)
     low, high, most = reading.by_code(codes, size)
-    off = _copy_errors(reading, selection, most, one, a)
-    gone = low == INF
-    low, high = np.where(gone, 0.0, low - off), np.where(gone, 0.0, high + off)
-    alone, leak = reading.at_bos(a), reading.leak(a)
-    return np.append(low, alone[0]) - leak, np.append(high, alone[1]) + leak, np.append(gone, False)
-
-
-def _copy_errors(reading: Reading, selection: Selection, sizes: Array, one: bool, a: Arithmetic) -> Array:
-    """The error of copying: one key has all the weight, or several keys with equal values share it."""
-    if one:
-        return reading.alone(sizes, a)
-    relative = reading.shared(selection, a)  # may be infinite
-    return np.where(sizes > 0, relative, 0.0) * sizes + reading.flushed(selection, a)
+    off, (b_lo, b_hi) = reading.copies(most, selection, one), reading.at_bos
+    return reading.values(np.append(low - off, b_lo), np.append(high + off, b_hi))
 
 
 def copied(
-    reading: Reading,
-    selection: Selection,
-    source: SOp,
-    target: SOp,
-    codes: Codes,
-    equal: bool,
-    one: bool,
-    a: Arithmetic,
-    where: str,
+    reading: Reading, selection: Selection, source: SOp, target: SOp, codes: Codes, equal: bool, one: bool, where: str
 ) -> Values:
     """The range for each value of an aggregate.
 
@@ -246,45 +233,33 @@ def copied(
     need(selection.weight is None, "BOS takes part in a mean", where)
     low, high, most = reading.by_code(codes, len(source.values))
     live, numeric = np.isfinite(low), np.isfinite(source.numbers)
-    lo, hi = np.full(len(target.values), INF), np.full(len(target.values), -INF)
     one = one or bool(target.op["assumed"])
-
-    def put(places: Codes, least: Array, most: Array) -> None:
-        need(np.isfinite(least).all() and np.isfinite(most).all(), "numbers too large", where)
-        fine = places >= 0  # else the program is undefined there
-        np.minimum.at(lo, places[fine], least[fine])
-        np.maximum.at(hi, places[fine], most[fine])
-
-    copies = live & ~numeric
+    copies, written = live & ~numeric, []
     if not (live & numeric).any() or (source.listed and (one or equal)):
         copies = live
     else:
-        put(*_means(reading, selection, (low, high, most), source, target, a))
-    shared, alone = (_copy_errors(reading, selection, most, single, a) for single in (one, True))
-    errors = np.where(numeric, shared, alone)
-    put(moved_codes(source, target)[copies], low[copies] - errors[copies], high[copies] + errors[copies])
+        used = live & numeric
+        fit = Affine.of(source.numbers[used], low[used], high[used])
+        written.append(_means(reading, selection, fit, float(most[used].max()), source, target))
+    errors = np.where(numeric, reading.copies(most, selection, one), reading.alone(most))[copies]
+    written.append((moved_codes(source, target)[copies], low[copies] - errors, high[copies] + errors))
     if not selection.sure:
-        put(np.array([default_code(target)]), *(np.array([end]) for end in reading.at_bos(a)))
-    gone, leak = lo == INF, reading.leak(a)
-    return np.where(gone, 0.0, lo - leak), np.where(gone, 0.0, hi + leak), gone
+        b_lo, b_hi = reading.at_bos
+        written.append((np.array([default_code(target)]), b_lo, b_hi))
+    codes, lo, hi = (np.concatenate(parts) for parts in zip(*written, strict=True))
+    need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
+    fine = codes >= 0  # else the program is undefined there
+    return reading.values(*extremes(codes[fine], len(target.values), lo[fine], hi[fine]))
 
 
 def _means(
-    reading: Reading,
-    selection: Selection,
-    boxes: tuple[Array, Array, Array],
-    source: SOp,
-    target: SOp,
-    a: Arithmetic,
+    reading: Reading, selection: Selection, fit: Affine, size: float, source: SOp, target: SOp
 ) -> tuple[Codes, Array, Array]:
     """The range of each mean of numbers; the mean of cells' middles is within the largest radius of the true mean."""
-    low, high, most = boxes
-    used = np.isfinite(low) & np.isfinite(source.numbers)
-    fit = Affine.of(source.numbers[used], low[used], high[used])
     codes = np.flatnonzero(np.isfinite(target.numbers))
     numbers, radius = target.numbers[codes], target.radius[codes] + float(source.radius.max())
     off = abs(fit.slope) * (1.1e-9 * np.maximum(1.0, np.abs(numbers)) + radius)
     mean = fit.slope * numbers + fit.offset
-    rounding = reading.shared(selection, a) * float(most[used].max()) + reading.flushed(selection, a)
+    rounding = reading.shared(selection) * size + reading.flushed(selection)
     error = rounding + off + 2.0**-50 * (np.abs(mean) + 2 * abs(fit.offset))
     return codes, mean + fit.r_lo - error, mean + fit.r_hi + error

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracr_check.variables import ERROR, Codes, SOp, snap
+from tracr_check.variables import ERROR, Codes, SOp, Truth, snap
 
 __all__ = ["aggregated", "default_code", "moved_codes"]
-
-Truth = NDArray[np.bool_]
 
 
 def moved_codes(source: SOp, target: SOp) -> Codes:

@@ -44,53 +44,50 @@ def _at_tokens(head: Head, owners: dict[int, Var]) -> list[Added]:
         need(dim in owners, f"no hint for dimension {dim}", head.where)
         owner = owners[dim]
         where = f"{head.where}, dimension {dim}, {head.given.program.name(owner)}"
-        lo, hi, gone = _of_part(head, owner, dim, where) if _is_part(owner) else _of_sop(head, owner, dim, where)
+        is_part = isinstance(owner, str) and owner[:1] in ("c", "s", "p")
+        lo, hi, gone = (_of_part if is_part else _of_sop)(head, owner, dim, where)
         need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
         found.append(Added(dim, owner, lo, hi, gone))
     return found
 
 
-def _is_part(owner: Var) -> bool:
-    return isinstance(owner, str) and owner[:1] in ("c", "s", "p")
-
-
 def _of_sop(head: Head, owner: Var, dim: int, where: str) -> Values:
     """The range for each value of a length, a width or an aggregate."""
-    program, facts, a = head.given.program, head.given.facts, head.a
+    program, facts = head.given.program, head.given.facts
     kind = "length" if owner == "L" else program.sops[owner].kind  # type: ignore[index]
     if kind == "length":
         need(not program.causal, "a causal head cannot count all keys", where)
-        return counted(head.readings[dim], head.selection(None)[1], program.numbers("L"), a, where)
+        return counted(head.readings[dim], head.selection(None)[1], program.numbers("L"), where)
     sop = program.sops[owner]  # type: ignore[index]
     if kind not in ("width", "aggregation"):
         reject(f"a head cannot compute {sop.label}", where)
     selector = sop.op["selector"]
     _, selection = head.selection(selector)
     if kind == "width":
-        return counted(head.readings[dim], selection, np.rint(sop.numbers), a, where)  # widths are near listed values
+        return counted(head.readings[dim], selection, np.rint(sop.numbers), where)  # widths are near listed values
     value = sop.op["value"]
     reading, env = head.reading(dim, {value})
     equal, one = facts.equal_values(selector, value), facts.at_most_one(selector)
-    return copied(reading, selection, program.sops[value], sop, env.codes[value], equal, one, a, where)
+    return copied(reading, selection, program.sops[value], sop, env.codes[value], equal, one, where)
 
 
 def _of_part(head: Head, owner: Var, dim: int, where: str) -> Values:
     """The range for each value of a count, a sum or a copy by the head's own pattern."""
-    name, parts, facts, a = str(owner), head.given.parts, head.given.facts, head.a
+    name, parts, facts = str(owner), head.given.parts, head.given.facts
     source = head.given.sources.get(name)
     own = head.number if source is None else f"{head.number}.{source}"
     need(name[1:] == own and name in head.given.sources, "a part of another head", where)
     masks, selection = head.selection("own")
     parts.add(name, masks, source)
     if name[0] == "c":
-        return counted(head.readings[dim], selection, parts.numbers(name), a, where)
+        return counted(head.readings[dim], selection, parts.numbers(name), where)
     if source is None:
         reject("a part without a source", where)
     reading, env = head.reading(dim, {source})
     codes, sop = env.codes[source], head.given.program.sops[source]
     if name[0] == "s":
-        return summed(reading, selection, sop.numbers, codes, parts.numbers(name), a, where)
+        return summed(reading, selection, sop.numbers, codes, parts.numbers(name), where)
     whole = parts.whole_of(name)
     equal, one = facts.equal_values(whole.op["selector"], source), facts.at_most_one(whole.op["selector"])
     one = one or whole.op["assumed"] or not np.isfinite(sop.numbers).any()
-    return parted(reading, selection, codes, len(sop.values), equal, one, a, where)
+    return parted(reading, selection, codes, len(sop.values), equal, one, where)

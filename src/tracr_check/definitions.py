@@ -6,7 +6,7 @@ A sum of *units* adds up how far each selected number is above a given one, in w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -68,14 +68,9 @@ def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
     numbers = sop.numbers[np.isfinite(sop.numbers)].tolist()
     need(len(numbers) < MOST_SUMS, "sums have too many values")
     fractions = [Fraction(number).limit_denominator(1000) for number in numbers]
-    need(
-        numbers
-        and all(
-            abs(float(f) - x) <= 1e-15 * max(1.0, abs(x)) and bool(f) == bool(x)
-            for f, x in zip(fractions, numbers, strict=True)
-        ),
-        f"the values of {sop.label} have no common fraction",
-    )
+    both = list(zip(map(float, fractions), numbers, strict=True))
+    near = all(abs(f - x) <= 1e-15 * max(1.0, abs(x)) and bool(f) == bool(x) for f, x in both)
+    need(numbers and near, f"the values of {sop.label} have no common fraction")
     unit = math.lcm(*(fraction.denominator for fraction in fractions))
     units = [int(fraction * unit) for fraction in fractions]
     return tuple(one / unit for one in _whole_sums(units, longest))
@@ -114,22 +109,19 @@ def _quotients(program: Program) -> None:
 
     If sum and width are not those of any selection (a sum larger than the count allows), no input has both.
     """
-    widths, sums = {}, {}
-    for number, sop in program.sops.items():
-        if sop.kind == "width":
-            widths[sop.op["selector"]] = number
-        elif sop.kind in ("sum", "units"):
-            sums[sop.op["selector"], sop.op["of"]] = number
-    for number, sop in program.sops.items():
+    every = program.sops.values()
+    widths = {sop.op["selector"]: sop for sop in every if sop.kind == "width"}
+    sums = {(sop.op["selector"], sop.op["of"]): sop for sop in every if sop.kind in ("sum", "units")}
+    for sop in every:
         if sop.kind == "aggregation":
-            total, width = sums.get((sop.op["selector"], sop.op["value"])), widths.get(sop.op["selector"])
-            source = program.sops[sop.op["value"]]
+            selector, source = sop.op["selector"], program.sops[sop.op["value"]]
+            total, width = sums.get((selector, source.number)), widths.get(selector)
             if total is not None and width is not None and np.isfinite(source.numbers).all():
-                function = _quotient(sop, program.sops[total], program.sops[width], source)
-                program.ways[number] = [*program.ways[number], Way((total, width), function)]
+                way = Way((total.number, width.number), _quotient(sop, total, width, source))
+                program.ways[sop.number].append(way)
 
 
-def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Any:
+def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Callable[..., Codes]:
     above, times = float(total.op.get("above", 0.0)), float(total.op.get("times", 1.0))
     low, high = source.numbers.min(), source.numbers.max()
 

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr_check.additions import Added
 from tracr_check.aggregate import Reading, counted
@@ -50,13 +49,12 @@ def at_bos(head: Head) -> list[Added]:
         tops += [] if pad is None else [pad.max()]
         own = scores(query, key, key.middle, a)[0][0, 0]
         need(is_apart(max(tops), own, a), "the BOS query sees other keys", head.where)
-    return [_default(head, dim, reading, "B") for dim, reading in head.readings.items()]
+    return _default(head, "B")
 
 
-def _default(head: Head, dim: int, reading: Reading, owner: Var) -> Added:
+def _default(head: Head, owner: Var) -> list[Added]:
     """What queries add that give all weight to BOS."""
-    (lo, hi), leak = reading.at_bos(head.a), reading.leak(head.a)
-    return Added(dim, owner, np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool))
+    return [Added(dim, owner, *reading.values(*reading.at_bos)) for dim, reading in head.readings.items()]
 
 
 def at_pad(head: Head) -> list[Added]:
@@ -67,29 +65,25 @@ def at_pad(head: Head) -> list[Added]:
     with contextlib.suppress(Rejected):
         masks, selection = _pad_selection(head, pad)
         if selection.never:
-            return [_default(head, dim, reading, "P") for dim, reading in head.readings.items()]
+            return _default(head, "P")
         if not head.given.program.causal:
             if selection.weight is not None:
-                return [_pad_count(head, dim, reading, selection) for dim, reading in head.readings.items()]
+                counts = np.arange(head.given.program.longest + 1.0)
+                found = {dim: counted(one, selection, counts, head.where) for dim, one in _with_pad(head).items()}
+                return [Added(dim, f"P{head.number}", *values) for dim, values in found.items()]
             if _one_key(head, masks):
                 return _pad_copies(head)
-    return [_pad_mean(head, dim, reading) for dim, reading in head.readings.items()]
+    return [_pad_mean(head, dim, reading) for dim, reading in _with_pad(head).items()]
 
 
-def _with_pad(head: Head, dim: int, reading: Reading) -> tuple[Array, Array, NDArray[np.int64]]:
-    """The range of what a dimension reads at tokens, by row, and at PAD, the last row; and the components it reads."""
+def _with_pad(head: Head) -> dict[int, Reading]:
+    """What each dimension reads, at PAD too: a row more."""
     assert head.pad_value is not None
-    used = np.flatnonzero(head.weights.w_o[:, dim])
-    p_lo, p_hi, _ = through(head.pad_value.of(used), head.weights.w_o[used, dim])
-    return np.append(reading.lo, p_lo), np.append(reading.hi, p_hi), used
-
-
-def _pad_count(head: Head, dim: int, reading: Reading, selection: Selection) -> Added:
-    """What PAD queries add that share the weight of some keys and BOS."""
-    lo, hi, _ = _with_pad(head, dim, reading)
-    everything = replace(reading, lo=lo, hi=hi, size=np.append(reading.size, reading.pad_size))
-    counts = np.arange(head.given.program.longest + 1.0)
-    return Added(dim, f"P{head.number}", *counted(everything, selection, counts, head.a, head.where))
+    found = {}
+    for dim, reading in head.readings.items():
+        lo, hi, size = map(np.append, (reading.lo, reading.hi, reading.size), head.written(dim, head.pad_value))
+        found[dim] = replace(reading, lo=lo, hi=hi, size=size)
+    return found
 
 
 def _one_key(head: Head, masks: Sequence[Mask]) -> bool:
@@ -103,27 +97,26 @@ def _one_key(head: Head, masks: Sequence[Mask]) -> bool:
 def _pad_copies(head: Head) -> list[Added]:
     """What PAD queries add that copy one key or BOS, by the joint values of what the head's values depend on."""
     every = np.flatnonzero((head.weights.w_o != 0).any(1))
-    vectors, env = head.values_at(every, limit=JOINT)
+    vectors, _ = head.values_at(every, limit=JOINT)
     found = []
     for dim, reading in head.readings.items():
         column = head.weights.w_o[every, dim]
         used = np.flatnonzero(column)
         lo, hi, size = through(vectors.of(used), column[used])
-        lo, hi = _off(lo, hi, reading.alone(size, head.a), len(used) == 1)
-        at_bos, leak = reading.at_bos(head.a), reading.leak(head.a)
-        low, high = np.append(lo, at_bos[0]) - leak, np.append(hi, at_bos[1]) + leak
-        found.append(Added(dim, f"P{head.number}", low, high, np.zeros(env.rows + 1, dtype=bool)))
+        lo, hi = _off(lo, hi, reading.alone(size), len(used) == 1)
+        values = reading.values(*(np.append(end, bos) for end, bos in zip((lo, hi), reading.at_bos, strict=True)))
+        found.append(Added(dim, f"P{head.number}", *values))
     return found
 
 
 def _pad_mean(head: Head, dim: int, reading: Reading) -> Added:
     """What PAD queries add if nothing is known of their pattern."""
     a = head.a
-    lo, hi, used = _with_pad(head, dim, reading)
-    low, high = min(float(lo.min()), reading.bos[0]), max(float(hi.max()), reading.bos[1])
+    low, high = min(float(reading.lo.min()), reading.bos[0]), max(float(reading.hi.max()), reading.bos[1])
     relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + (8 * a.stored_unit if a.narrow else 0.0)
-    off = relative * reading.largest + reading.flushed(None, a)
-    ends = _off(np.array([low]), np.array([high]), np.array([off]), len(used) == 1)
+    off = relative * reading.largest + reading.flushed(None)
+    signed = np.count_nonzero(head.weights.w_o[:, dim]) == 1
+    ends = _off(np.array([low]), np.array([high]), np.array([off]), signed)
     return Added(dim, "P", *ends, np.zeros(1, dtype=bool))
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr_check.aggregated import aggregated, moved_codes
 from tracr_check.joint import LIMIT, joint_values
 from tracr_check.program import Program
-from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Var, Way, snap
+from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Truth, Var, Way, snap
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["Facts"]
@@ -19,7 +18,6 @@ __all__ = ["Facts"]
 SMALL = 200_000  # joint values in a lemma
 CLASSES = 3_000
 CELLS = 20_000_000  # pairs of queries and keys
-Truth = NDArray[np.bool_]
 
 
 class Facts:
@@ -27,13 +25,12 @@ class Facts:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.shapes: dict[Var, Codes] = {}
         self.place: tuple[Var, ...] = ("L", "I") if program.causal else ("L",)  # what tells which keys a query sees
         self.shape = _all_shapes(program)
-        self.shapes.update(self.shape.codes)
+        self.shapes: dict[Var, Codes] = dict(self.shape.codes)
         for number, sop in program.sops.items():
             if sop.kind in ("aggregation", "width"):
-                program.ways[number] = [*program.ways[number], *self.local(sop)]
+                program.ways[number] += self.local(sop)
             if sop.listed and program.derivable(number, frozenset(("I", "L"))):
                 codes = program.codes(number, self.shape)
                 if (codes >= 0).all():
@@ -58,8 +55,8 @@ class Facts:
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
         ways = []
         if all(one in self.shapes for one in keys | attended):
-            own = tuple(sorted(queries))
-            ways.append(Way((*own, *self.place), _Evaluated(self, sop, own)))
+            names = (*sorted(queries), *self.place)
+            ways.append(Way(names, lambda rows, *codes: self.by_definition(sop, names, codes)))
         if sop.kind == "aggregation" and self.own(selector) and self.equal_values(selector, sop.op["value"]):
             moved = moved_codes(program.sops[sop.op["value"]], sop)
             ways.append(Way((sop.op["value"],), lambda rows, codes: moved[codes]))
@@ -78,25 +75,20 @@ class Facts:
         """The s-ops that a selector compares."""
         return {one for part in self.program.literals(selector) for one in (part.keys, part.queries)}
 
-    def determines(self, given: Iterable[Var], variable: Var) -> bool:
-        """Whether positions of one input that agree in some variables agree in another one.
+    def determines(self, given: Var, variable: Var) -> bool:
+        """Whether positions of one input that agree in a variable agree in another one.
 
-        Two positions of one input have one length, so "L" may be added. By enumeration of the joint values. Not for a
-        variable of an interval: positions with one cell need not agree.
+        Two positions of one input have one length, so "L" may be added. By enumeration of the joint values: with the
+        other variable there are as many as without it. Not for a variable of an interval: positions with one cell need
+        not agree.
         """
         if self.program.radius(variable).any():
             return False
-        return any(self._function(names, variable) for names in ({*given}, {*given, "L"}))
-
-    def _function(self, names: set[Var], variable: Var) -> bool:
-        """Whether joint values that agree in some variables agree in another one; not if they are too many."""
-        env = self.joint({*names, variable})
-        if env is None:
-            return False
-        groups = _grouped(env, names)
-        first = np.full(int(groups.max(initial=-1)) + 1, -1)
-        first[groups] = env.codes[variable]
-        return bool((first[groups] == env.codes[variable]).all())
+        for names in ({given}, {given, "L"}):
+            env = self.joint({*names, variable})
+            if env is not None and env.different(names).rows == env.different({*names, variable}).rows:
+                return True
+        return False
 
     @cache  # noqa: B019
     def distinct(self, variable: Var) -> bool:
@@ -108,7 +100,7 @@ class Facts:
         if variable == "I" or self.ranks(variable) == "positions":
             return True
         roots = [one for one in self.program.leaves(variable) if one == "I" or self.ranks(one) == "positions"]
-        return any(self.determines([variable], root) for root in roots)
+        return any(self.determines(variable, root) for root in roots)
 
     @cache  # noqa: B019
     def ranks(self, variable: Var) -> str | int | None:
@@ -121,15 +113,15 @@ class Facts:
         different. The same holds for an order on joint values of several s-ops, one of them distinct. Without a causal
         mask only: under it, positions count different keys.
         """
-        sop = self.program.sops.get(variable) if isinstance(variable, int) else None
-        if sop is None or sop.kind != "width" or self.program.causal:
+        selector = self.counted_by(variable)
+        if selector is None:
             return None
-        names = self.compared(sop.op["selector"])
+        names = self.compared(selector)
         env = self.joint(names, CLASSES)
         if env is None or not env.rows:
             return None
         classes = env.different(names)
-        chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
+        chosen, defined = self.program.selected(selector, classes, classes)
         if not defined.all() or not _total_order(chosen):
             return None
         if any(self.distinct(name) for name in names):
@@ -145,19 +137,19 @@ class Facts:
         they hold the same value of o, and s is transitive. Both count themselves or neither does. p counts p', but p'
         does not count p. So the width is larger at p. Without a causal mask only.
         """
-        sop = self.program.sops.get(variable) if isinstance(variable, int) else None
-        if sop is None or sop.kind != "width" or self.program.causal:
-            return None
-        tables = [
-            one for one in self.conjoined(sop.op["selector"]) if one.keys == one.queries and (one.table >= 0).all()
-        ]
-        if len(tables) != 2 or len(self.program.conjuncts(sop.op["selector"])) != 2:
-            return None
-        for same, order in (tables, tables[::-1]):
+        selector = self.counted_by(variable)
+        parts = [] if selector is None else self.program.conjuncts(selector)
+        tables = [one for one in parts if one.kind == "table" and one.keys == one.queries and (one.table >= 0).all()]
+        for same, order in (tables, tables[::-1]) if len(tables) == len(parts) == 2 else ():
             equal = np.eye(len(same.table), dtype=bool)
             if (same.table == equal).all() and _total_order(order.table == 1) and self.distinct(order.keys):
                 return same.keys
         return None
+
+    def counted_by(self, variable: Var) -> int | None:
+        """The selector whose keys a width counts, at every position the same keys: without a causal mask."""
+        sop = self.program.sops.get(variable) if isinstance(variable, int) else None
+        return sop.op["selector"] if sop is not None and sop.kind == "width" and not self.program.causal else None
 
     def conjoined(self, selector: int) -> list[Selector]:
         """Tables that all hold where a selector holds."""
@@ -170,7 +162,7 @@ class Facts:
         Some conjuncts allow one value each: of a variable that is distinct, or of a width and of the s-op within whose
         values it numbers the positions.
         """
-        single = {one.keys for one in self.conjoined(selector) if _most_per_row(one) <= 1}
+        single = {one.keys for one in self.conjoined(selector) if _one_per_row(one)}
         return any(self.distinct(one) or self.numbers_within(one) in single for one in single)
 
     @cache  # noqa: B019
@@ -187,30 +179,20 @@ class Facts:
             if self.agree(one, value):
                 return True
             ranked = self.ranks(one.keys)
-            if isinstance(ranked, int) and _most_per_row(one) <= 1 and self.determines([ranked], value):
+            if isinstance(ranked, int) and _one_per_row(one) and self.determines(ranked, value):
                 return True
         return False
 
     def agree(self, literal: Selector, value: int) -> bool:
         """Whether the keys that a table allows a query agree in an s-op, for keys of one length."""
-        names: set[Var] = {literal.keys, value, "L"}
-        if not self.program.sops[value].listed:
-            return False
-        env = self.joint(names)
-        if env is None:
-            return False
-        if env.rows * len(literal.table) > CELLS:
+        env = self.joint({literal.keys, value, "L"}) if self.program.sops[value].listed else None
+        if env is None or env.rows * len(literal.table) > CELLS:
             return False
         self.program.spend(env.rows * len(literal.table))
-        groups = _grouped(env, ["L"])
-        cells = literal.table[:, env.codes[literal.keys]] == 1
-        held = env.codes[value]
-        for group in range(int(groups.max(initial=-1)) + 1):
-            inside = groups == group
-            codes, chosen = held[inside], cells[:, inside]
-            low = np.where(chosen, codes, np.iinfo(np.int64).max).min(1, initial=np.iinfo(np.int64).max)
-            high = np.where(chosen, codes, -1).max(1, initial=-1)
-            if (high > low).any():
+        for length in np.unique(env.codes["L"]):
+            of_length = env.at(env.codes["L"] == length)
+            chosen, held = literal.table[:, of_length.codes[literal.keys]] == 1, of_length.codes[value]
+            if (np.where(chosen, held, -1).max(1) > np.where(chosen, held, held.max()).min(1)).any():
                 return False
         return True
 
@@ -231,65 +213,43 @@ class Facts:
         queries, keys = self.program.sides(selector)
         if not all(key in self.shapes for key in keys):
             return False
-        own = tuple(sorted(queries))
-        env = self.joint((*own, *self.place), LIMIT)
+        names = (*sorted(queries), *self.place)
+        env = self.joint(names, LIMIT)
         if env is None:
             return False
         width = SOp(-1, "width", {"kind": "width", "selector": selector}, tuple(range(self.program.longest + 1)))
-        given = [env.codes[name] for name in (*own, *self.place)]
-        return bool((_Evaluated(self, width, own)(env.rows, *given) != 0).all())
+        return bool((self.by_definition(width, names, [env.codes[name] for name in names]) != 0).all())
+
+    def by_definition(self, sop: SOp, names: Sequence[Var], given: Sequence[Codes]) -> Codes:
+        """An aggregate or width whose keys are known by shape, as the program defines it, by what queries hold."""
+        stacked, back = np.unique(np.stack(given), axis=1, return_inverse=True)
+        queries = Env(stacked.shape[1], dict(zip(names, stacked, strict=True)))
+        found = np.full(queries.rows, ERROR, np.int64)
+        for length in np.unique(queries.codes["L"]):
+            mine = queries.codes["L"] == length
+            found[mine] = self.of_length(sop, queries.at(mine), self.shape.codes["L"] == length)
+        return found[back.reshape(-1)]
+
+    def of_length(self, sop: SOp, queries: Env, inside: Truth) -> Codes:
+        """The results for inputs of one length, whose positions are `inside` all."""
+        keys = Env(int(inside.sum()), {name: codes[inside] for name, codes in self.shapes.items()})
+        need(queries.rows * keys.rows <= CELLS, "too many queries and keys of one length")
+        self.program.spend(queries.rows * keys.rows)
+        chosen, defined = self.program.selected(sop.op["selector"], queries, keys)
+        if self.program.causal:
+            chosen = chosen & (keys.codes["I"][None] <= queries.codes["I"][:, None])
+        if sop.kind == "width":
+            found = snap(sop, chosen.sum(1).astype(np.float64))
+        else:
+            found = aggregated(self.program.sops[sop.op["value"]], sop, chosen, keys.codes[sop.op["value"]])
+        return np.where(defined.all(1), found, ERROR)
 
 
 def _all_shapes(program: Program) -> Env:
     """Every (position, length)."""
-    lengths = range(program.lengths[0], program.lengths[1] + 1)
-    positions = np.concatenate([np.arange(length) for length in lengths])
-    places = np.concatenate([np.full(length, length - program.lengths[0]) for length in lengths])
+    low, high = program.lengths
+    places, positions = np.nonzero(np.arange(high) < np.arange(low, high + 1)[:, None])
     return Env(len(positions), {"I": positions, "L": places})
-
-
-class _Evaluated:
-    """The program's definition of an aggregate or width whose keys are known by shape."""
-
-    def __init__(self, facts: Facts, sop: SOp, queries: tuple[int, ...]) -> None:
-        self.facts, self.sop, self.queries = facts, sop, queries
-
-    def __call__(self, rows: int, *given: Codes) -> Codes:
-        if not rows:
-            return np.zeros(0, np.int64)
-        stacked, back = np.unique(np.stack(given), axis=1, return_inverse=True)
-        found = np.full(stacked.shape[1], ERROR, np.int64)
-        length = stacked[len(self.queries)]
-        for one in np.unique(length):
-            mine = length == one
-            found[mine] = self.of_length(int(one), stacked[:, mine])
-        return found[back.reshape(-1)]
-
-    def of_length(self, length: int, given: Codes) -> Codes:
-        """The results for inputs of one length."""
-        facts, program, op = self.facts, self.facts.program, self.sop.op
-        inside = facts.shape.codes["L"] == length
-        keys = Env(int(inside.sum()), {name: codes[inside] for name, codes in facts.shapes.items()})
-        queries = Env(given.shape[1], dict(zip(self.queries, given, strict=False)))
-        need(queries.rows * keys.rows <= CELLS, "too many queries and keys of one length")
-        program.spend(queries.rows * keys.rows)
-        queries.codes.setdefault("L", np.full(given.shape[1], length))
-        chosen, defined = program.selected(op["selector"], queries, keys)
-        if program.causal:
-            chosen = chosen & (keys.codes["I"][None] <= given[-1][:, None])
-        if self.sop.kind == "width":
-            found = snap(self.sop, chosen.sum(1).astype(np.float64))
-        else:
-            found = aggregated(program.sops[op["value"]], self.sop, chosen, keys.codes[op["value"]])
-        return np.where(defined.all(1), found, ERROR)
-
-
-def _grouped(env: Env, names: Iterable[Var]) -> Codes:
-    """The number of the group of each row: rows that agree in the names are one group."""
-    columns = [env.codes[name] for name in names]
-    if not columns or not env.rows:
-        return np.zeros(env.rows, np.int64)
-    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def _total_order(chosen: Truth) -> bool:
@@ -299,5 +259,6 @@ def _total_order(chosen: Truth) -> bool:
     return bool(size and (diagonal == diagonal[0]).all() and once.all() and len(np.unique(chosen.sum(1))) == size)
 
 
-def _most_per_row(literal: Selector) -> int:
-    return int((literal.table == 1).sum(1).max(initial=0))
+def _one_per_row(literal: Selector) -> bool:
+    """Whether a table allows each query value at most one key value."""
+    return bool(((literal.table == 1).sum(1) <= 1).all())

@@ -32,10 +32,6 @@ class Group:
     keys: frozenset[Var]
     links: tuple[int, ...]
 
-    def with_(self, other: Group) -> Group:
-        """Both as one."""
-        return Group(self.queries | other.queries, self.keys | other.keys, (*self.links, *other.links))
-
 
 def fitting(program: Program, links: Sequence[Link], classes: Callable[[Group], tuple[Env, Env]]) -> list[Group]:
     """All statements in one group if its classes of queries and keys are few; else the smallest groups."""
@@ -63,7 +59,7 @@ def grouped(program: Program, links: Sequence[Link]) -> list[Group]:
         new, others = Group(queries, keys, tuple(own)), []
         for one in found:
             if _related(program, one.queries, queries) or _related(program, one.keys, keys):
-                new = one.with_(new)
+                new = Group(one.queries | new.queries, one.keys | new.keys, (*one.links, *new.links))
             else:
                 others.append(one)
         found = [*others, new]

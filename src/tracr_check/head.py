@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from tracr_check.scores import (
     scores,
     stored_vectors,
 )
-from tracr_check.selection import Factor, Mask, Selection, only_bos, own_mask, proved_selection, reference
+from tracr_check.selection import Bounds, Factor, Mask, Selection, own_mask, proved_selection, reference
 from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
@@ -103,7 +104,7 @@ class Head:
     def __init__(self, states: States, weights: HeadWeights, given: Attention, number: str, terms: Ints) -> None:
         self.states, self.weights, self.given, self.terms = states, weights, given, terms
         self.number, self.where = number, f"head {number}"
-        self.a = given.arithmetic
+        self.a, self.rank = given.arithmetic, len(weights.b_q)  # the number of components of queries and keys
         w, tokens, bos, pad = weights, states.tokens, states.bos, states.pad
         self.queries, self.keys, self.values = reads = self.reads(tokens)
         self.varying = varying(self.values)
@@ -147,17 +148,22 @@ class Head:
 
     def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
         """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
-        column = self.weights.w_o[:, dim]
-        used = np.flatnonzero(column)
-        weights = column[used]
+        used = np.flatnonzero(self.weights.w_o[:, dim])
+        weights = self.weights.w_o[used, dim]
         at_keys, env = self.values_at(used, more)
         lo, hi, size = through(at_keys, weights)
-        b_lo, b_hi, b_size = through(self.bos_value.of(used), weights)
-        pad_size = 0.0 if self.pad_value is None else float(through(self.pad_value.of(used), weights)[2].max())
+        b_lo, b_hi, b_size = self.written(dim, self.bos_value)
+        pad_size = 0.0 if self.pad_value is None else float(self.written(dim, self.pad_value)[2].max())
         power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
         tail = 0.0 if power else product_error(int(self.terms[dim]), self.a)
         bos, gain, keys = (float(b_lo[0]), float(b_hi[0])), float(np.abs(weights).sum()), self.given.program.longest + 1
-        return Reading(lo, hi, size, bos, float(b_size[0]), pad_size, gain, tail, keys, int(self.terms[dim])), env
+        terms = int(self.terms[dim])
+        return Reading(lo, hi, size, bos, float(b_size[0]), pad_size, gain, tail, keys, terms, self.a), env
+
+    def written(self, dim: int, values: Vectors) -> tuple[Array, Array, Array]:
+        """What a dimension reads of values: the range, and the sum of the sizes."""
+        used = np.flatnonzero(self.weights.w_o[:, dim])
+        return through(values.of(used), self.weights.w_o[used, dim])
 
     def classes(self, names: Iterable[Var]) -> Env:
         """Classes of token positions: the different joint values of some variables."""
@@ -188,11 +194,6 @@ class Head:
         names = {name for name, columns in varying(reads).items() if columns[components].any()}
         return self.vectors(reads, bias, self.classes(names), components)
 
-    @property
-    def rank(self) -> int:
-        """The number of components of queries and keys."""
-        return len(self.weights.b_q)
-
     # The pattern
 
     def selection(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
@@ -206,16 +207,15 @@ class Head:
         """Prove the pattern of some queries, factor by factor; "own": no key, if BOS is `apart` above all keys."""
         program = self.given.program
         conjuncts = [one.number for one in program.conjuncts(selector)] if isinstance(selector, int) else []
-        links: list[Link] = list(
-            zip(_variation(queries.reads, self.rank), _variation(self.keys, self.rank), strict=True)
-        )
+        varied = [_variation(reads, self.rank) for reads in (queries.reads, self.keys)]
+        links: list[Link] = list(zip(*varied, strict=True))
         links += [(frozenset(own), frozenset(keys)) for own, keys in map(program.sides, conjuncts)]
 
         def classes(group: Group) -> tuple[Env, Env]:
             return queries.classes(group.queries), self.classes(group.keys)
 
         groups = fitting(program, links, classes)
-        factors = [self.factor(group, queries.reads, *classes(group), conjuncts, selector == "own") for group in groups]
+        factors = [self.factor(group, queries, conjuncts, selector == "own") for group in groups]
         pairs = math.prod(one.mask.queries.rows for one in factors)
         need(pairs <= LIMIT, f"{pairs:,} classes of queries", self.where)
         if selector == "own":
@@ -229,33 +229,27 @@ class Head:
             ref = reference(one)
             pad = self.pad_bound(one.q, ref, self.components(group), by_pad) if queries.see_pad else None
             bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
-        if selector == "own" and only_bos(bounds, self.a):
+        total = reduce(Bounds.and_, bounds)
+        if selector == "own" and total.only_bos(self.a):
             nothing = [replace(one.mask, chosen=np.zeros_like(one.mask.chosen)) for one in factors]
             return tuple(nothing), Selection(0.0, None, sure=False, never=True)
         sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
-        return tuple(one.mask for one in factors), proved_selection(factors, bounds, sure, self.a, self.where)
+        return tuple(one.mask for one in factors), proved_selection(factors, total, sure, self.a, self.where)
 
     def components(self, group: Group) -> Ints:
         """The components of queries and keys in a group."""
         return np.array([place for place in group.links if place < self.rank], dtype=np.int64)
 
-    def factor(
-        self,
-        group: Group,
-        reads: Mapping[Var, Read],
-        queries: Env,
-        keys: Env,
-        conjuncts: Sequence[int],
-        own: bool,
-    ) -> Factor:
+    def factor(self, group: Group, of: Queries, conjuncts: Sequence[int], own: bool) -> Factor:
         """The vectors of a group's classes, and the mask of the conjuncts in it.
 
         If there are many, and the mask is not made of the vectors themselves, classes that the conjuncts do not tell
         apart and whose vectors are nearly equal are one class, with the hulls of their boxes.
         """
         program, components = self.given.program, self.components(group)
+        queries, keys = of.classes(group.queries), self.classes(group.keys)
         mine = [conjuncts[place - self.rank] for place in group.links if place >= self.rank]
-        q = self.vectors(reads, self.weights.b_q, queries, components)
+        q = self.vectors(of.reads, self.weights.b_q, queries, components)
         k = self.vectors(self.keys, self.weights.b_k, keys, components)
         if not own and queries.rows * keys.rows > FEW_CELLS:
             sides = [program.sides(one) for one in mine]

@@ -14,21 +14,20 @@ import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr_check.program import Program
-from tracr_check.variables import Env, Var
+from tracr_check.variables import Env, Truth, Var
 from tracr_check.verdict import need
 
-__all__ = ["FINE", "LIMIT", "joint_values", "sort_key"]
+__all__ = ["FINE", "LIMIT", "joint_values"]
 
 LIMIT = 4_000_000
 FINE = 40_000
 OVERHEAD = 300  # cells that could be computed in the time that listing takes for each variable of the program
-Dead = Mapping[Var, NDArray[np.bool_]]
+Dead = Mapping[Var, Truth]
 
 
-def sort_key(variable: Var) -> tuple[int, str]:
+def _order(variable: Var) -> tuple[int, str]:
     """An order of variables: names first, then numbers."""
     return (variable, "") if isinstance(variable, int) else (-1, variable)
 
@@ -41,8 +40,8 @@ def joint_values(
     `dead` marks values that are known not to occur.
     """
     program.spend(OVERHEAD * (len(program.ways) + 1))
-    wanted = sorted(set(names), key=sort_key)
-    fine = sorted(frozenset().union(*(program.leaves(one) for one in wanted)) if wanted else (), key=sort_key)
+    wanted = sorted(set(names), key=_order)
+    fine = sorted(frozenset().union(*(program.leaves(one) for one in wanted)) if wanted else (), key=_order)
     coarse: list[Var] = []
     for one in sorted(wanted, key=lambda one: program.derivable(one, frozenset(wanted) - {one})):  # functions last
         if not program.derivable(one, frozenset(coarse)):
@@ -51,13 +50,8 @@ def joint_values(
     size = _count(program, chosen)
     need(size <= limit, f"{size:,} joint values of {', '.join(map(program.name, chosen))}")
     program.spend(size * len(chosen))
-    env = _enumerated(program, chosen)
-    env = _defined(program, env, wanted)
-    kept = np.ones(env.rows, dtype=bool)
-    for name, gone in (dead or {}).items():
-        if name in env.codes:
-            kept &= ~gone[env.codes[name]]
-    return env if kept.all() else env.at(kept)
+    env = _defined(program, _enumerated(program, chosen), wanted)
+    return env.where(~gone[env.codes[name]] for name, gone in (dead or {}).items() if name in env.codes)
 
 
 def _count(program: Program, names: Iterable[Var]) -> int:
@@ -81,15 +75,9 @@ def _defined(program: Program, env: Env, wanted: list[Var]) -> Env:
     if have:
         for number in program.partial:
             if program.derivable(number, have, memo):
-                kept = program.codes(number, env) >= 0
-                env = env if kept.all() else env.at(kept)
+                env = env.where([program.codes(number, env) >= 0])
         env = _agreeing(program, env, have)
-    for one in wanted:
-        program.codes(one, env)
-    kept = np.ones(env.rows, dtype=bool)
-    for one in wanted:
-        kept &= env.codes[one] >= 0
-    return env if kept.all() else env.at(kept)
+    return env.where([program.codes(one, env) >= 0 for one in wanted])
 
 
 def _agreeing(program: Program, env: Env, have: frozenset[Var]) -> Env:
@@ -98,8 +86,5 @@ def _agreeing(program: Program, env: Env, have: frozenset[Var]) -> Env:
         known = [way for way in ways if all(program.derivable(name, have) for name in way.of)] if len(ways) > 1 else []
         if len(known) + (one in have) > 1:
             codes = program.codes(one, env)
-            kept = np.ones(env.rows, dtype=bool)
-            for way in known:
-                kept &= program.computed(one, way, env) == codes
-            env = env if kept.all() else env.at(kept)
+            env = env.where([program.computed(one, way, env) == codes for way in known])
     return env

@@ -12,7 +12,7 @@ selected.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,15 +26,25 @@ from tracr_check.facts import Facts
 from tracr_check.joint import FINE
 from tracr_check.patterns import patterns
 from tracr_check.piecewise import bits_of
-from tracr_check.program import Program
+from tracr_check.program import Program, weighted_sum
 from tracr_check.selection import Mask
-from tracr_check.variables import ERROR, Array, Codes, SOp, Var, Way, snap
+from tracr_check.variables import ERROR, Array, Codes, SOp, Var, Way
 from tracr_check.verdict import need, reject
 
 __all__ = ["Parts"]
 
 MOST_PARTS, MOST_WHOLES = 8, 1000
 ROUGH = 1e-4  # of the largest number of a whole: a column that reads it only so far
+NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, INF)  # the parts of a `Read` of nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """The number of the whole is the constant plus the sum of each factor times the number of its term."""
+
+    whole: Var
+    terms: Sequence[tuple[Var, float]]
+    constant: float
 
 
 @dataclass(eq=False)
@@ -46,7 +56,7 @@ class Parts:
     masks: dict[str, tuple[Mask, ...]] = field(default_factory=dict)
     sources: dict[str, int | None] = field(default_factory=dict)
     listed: dict[Var, Array] = field(default_factory=dict)
-    identities: list[tuple[Var, list[tuple[Var, float]], float]] = field(default_factory=list)
+    identities: list[Identity] = field(default_factory=list)
     done: set[tuple[int, tuple[str, ...]]] = field(default_factory=set)
     wholes: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
 
@@ -57,7 +67,7 @@ class Parts:
                 for term, factor in sop.op["terms"]:
                     merged[term] = merged.get(term, 0.0) + float(factor)
                 if len(merged) > 1 and all(merged.values()):
-                    self.identities.append((number, list(merged.items()), float(sop.op["constant"])))
+                    self.identities.append(Identity(number, list(merged.items()), float(sop.op["constant"])))
 
     def add(self, name: str, masks: tuple[Mask, ...], source: int | None) -> None:
         """A head defines a part: a count "c...", a sum "s..." or a copy "p..." of an s-op."""
@@ -93,7 +103,7 @@ class Parts:
             for names in ways:
                 key = int(text), tuple(names)
                 if key not in self.done and all(name in self.masks for name in names):
-                    self.prove_whole(self.program.sops[key[0]], list(names))
+                    self.prove_whole(self.program.sops[key[0]], names)
                     self.done.add(key)
 
     def all_proved(self) -> None:
@@ -103,14 +113,14 @@ class Parts:
                 whole = self.whole_of(name).number
                 need(any(key[0] == whole and name in key[1] for key in self.done), f"{name} is not proved to be a copy")
 
-    def prove_whole(self, sop: SOp, names: list[str]) -> None:
+    def prove_whole(self, sop: SOp, names: Sequence[str]) -> None:
         """Parts of one kind make up a variable."""
         need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
         kind = {"width": "c", "units": "c", "sum": "s", "aggregation": "p"}.get(sop.kind)
         need(all(name[0] == kind for name in names), "other parts")
         (self.prove_copy if kind == "p" else self.prove_sum)(sop, names)
 
-    def prove_sum(self, sop: SOp, names: list[str]) -> None:
+    def prove_sum(self, sop: SOp, names: Sequence[str]) -> None:
         """Counts (or sums) of parts, times factors, add up to a width (or a sum).
 
         Let x(k) be what a selected key counts: 1, or for `units` its number in units. If sum of f_i M_i(q, k) = x(k)
@@ -131,24 +141,17 @@ class Parts:
             np.abs(factors).max() < MOST_SUMS and (matrix @ factors == selected).all(),
             f"the heads {', '.join(names)} do not add up to {sop.label}",
         )
-        some = (matrix.sum(0) > 0) & (factors != 0)
-        terms: list[tuple[Var, float]] = [(names[place], float(factors[place])) for place in np.flatnonzero(some)]
-        numbers = [factor * self.numbers(name) for name, factor in terms]
+        used = zip(names, (factors * matrix.any(0)).tolist(), strict=True)
+        terms: list[tuple[Var, float]] = [(name, factor) for name, factor in used if factor]
+        found = weighted_sum(sop, [(self.numbers(name), factor) for name, factor in terms], 0.0)
 
         def function(rows: int, *codes: Codes) -> Codes:
-            total = np.zeros(rows)
-            for listed, places in zip(numbers, codes, strict=True):
-                total = total + listed[places]
-            return np.maximum(snap(sop, total), ERROR)  # a sum that is not listed is undefined
+            return np.maximum(found(rows, *codes), ERROR)  # a sum that is not listed is undefined
 
-        self.identities.append((sop.number, terms, 0.0))
-        self.found(sop, [name for name, _ in terms], function)
+        self.identities.append(Identity(sop.number, terms, 0.0))
+        self.program.ways[sop.number].append(Way(tuple(name for name, _ in terms), function))
 
-    def found(self, sop: SOp, names: Sequence[Var], function: Callable[..., Codes]) -> None:
-        """Keep a way to compute a whole from its parts."""
-        self.program.ways[sop.number] = [*self.program.ways[sop.number], Way(tuple(names), function)]
-
-    def prove_copy(self, sop: SOp, names: list[str]) -> None:
+    def prove_copy(self, sop: SOp, names: Sequence[str]) -> None:
         """The masks cover the selector, which selects one value."""
         need(all(self.sources[name] == sop.op["value"] for name in names), "parts copy other values")
         wanted, defined, masks, _ = patterns(self.program, sop.op["selector"], [self.masks[name] for name in names])
@@ -158,18 +161,14 @@ class Parts:
         need(source.listed, "a copy of an interval in parts")
         alone = self.facts.at_most_one(selector) or sop.op["assumed"] or not np.isfinite(source.numbers).any()
         need(alone or self.facts.equal_values(selector, source.number), f"{sop.label} selects several values")
-        nothing, moved = len(source.values), moved_codes(source, sop)
+        nothing, results = len(source.values), np.append(moved_codes(source, sop), default_code(sop))
 
         def function(rows: int, *codes: Codes) -> Codes:
-            found = np.full(rows, nothing)
-            wrong = np.zeros(rows, dtype=bool)
-            for places in codes:
-                wrong |= (places != nothing) & (found != nothing) & (places != found)
-                found = np.where(places != nothing, places, found)
-            results = np.append(moved, default_code(sop))[found]
-            return np.where(wrong, ERROR, results)
+            held = np.stack(codes)  # the value, or the largest code: nothing
+            first, last = held.min(0), np.where(held == nothing, -1, held).max(0)
+            return np.where(last > first, ERROR, results[first])  # two values: undefined
 
-        self.found(sop, names, function)
+        self.program.ways[sop.number].append(Way(tuple(names), function))
 
     # Reading wholes
 
@@ -184,23 +183,18 @@ class Parts:
         each term is known and the terms have few joint values.
         """
         found = dict(reads)
-        for whole, terms, constant in self.identities:
-            if len(terms) > 1 and all(term in found and np.isfinite(self.numbers(term)).all() for term, _ in terms):
-                found = self.improved(found, whole, terms, constant)
+        for one in self.identities:
+            if len(one.terms) > 1 and all(t in found and np.isfinite(self.numbers(t)).all() for t, _ in one.terms):
+                found = self.improved(found, one)
         return found
 
     def improved(
-        self,
-        reads: dict[Var, Read],
-        whole: Var,
-        terms: list[tuple[Var, float]],
-        constant: float,
-        without: frozenset[int] = frozenset(),
+        self, reads: dict[Var, Read], identity: Identity, without: frozenset[int] = frozenset()
     ) -> dict[Var, Read]:
         """The reads with the columns in these proportions, `without` some, in terms of the whole."""
+        whole, terms, constant = identity.whole, identity.terms, identity.constant
         z, alpha = self.numbers(whole), self.proportions(reads, terms)
-        columns = np.flatnonzero(np.isfinite(alpha))
-        columns = columns[~np.isin(columns, list(without))]
+        columns = np.setdiff1d(np.flatnonzero(np.isfinite(alpha)), list(without))
         if not len(columns) or not np.isfinite(z).all():
             return reads
         alpha = alpha[columns]
@@ -222,28 +216,24 @@ class Parts:
                 for total, part in zip((up, down, count), (read.up, read.down, read.count), strict=True)
             )
             grid = np.minimum(grid, read.grid.min(0, keepdims=True))
-            found[term] = _blank(reads[term], columns)
+            found[term] = _with_columns(reads[term], columns, NOTHING)
         rough = known & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
         if rough.any():  # the terms one by one tell more
-            return self.improved(reads, whole, terms, constant, without | set(columns[rough].tolist()))
+            return self.improved(reads, identity, without | set(columns[rough].tolist()))
         near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
         near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
         near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
         base, precise = _line(alpha, z - constant, bits_of(z - constant))
-        listed = self.on_grid(whole, terms, constant)
-        near = np.where(exact & precise & listed[:, None], 0.0, near)
-        width = reads[terms[0][0]].lo.shape[1]
+        near = np.where(exact & precise & self.on_grid(identity)[:, None], 0.0, near)
         lo, hi = base + lo - near, base + hi + near
-        larger = 1 + 2.0**-50
-        up, down = (
-            np.minimum(up, np.maximum(hi + down, 0.0) * larger),
-            np.minimum(down, np.maximum(up - lo, 0.0) * larger),
-        )
-        new = _spread(width, columns, len(z), (lo, hi, up, down, count, grid))
+        least, most = (np.maximum(end, 0.0) * (1 + 2.0**-50) for end in (up - lo, hi + down))
+        nothing = Read(*(np.full((len(z), reads[terms[0][0]].lo.shape[1]), one) for one in NOTHING))
+        parts = lo, hi, np.minimum(up, most), np.minimum(down, least), count, grid
+        new = _with_columns(nothing, columns, parts)
         found[whole] = add_reads(found[whole], new) if whole in found else new
         return found
 
-    def proportions(self, reads: Mapping[Var, Read], terms: list[tuple[Var, float]]) -> Array:
+    def proportions(self, reads: Mapping[Var, Read], terms: Sequence[tuple[Var, float]]) -> Array:
         """For each column the alpha with which it reads the terms of an identity; NaN if it is far from one."""
         slopes = []
         for term, factor in terms:
@@ -256,16 +246,16 @@ class Parts:
         near = (scale > 0) & (np.abs(np.array(slopes) - alpha).max(0) <= 0.05 * scale)
         return np.where(near, alpha, np.nan)
 
-    def on_grid(self, whole: Var, terms: list[tuple[Var, float]], constant: float) -> NDArray[np.bool_]:
+    def on_grid(self, identity: Identity) -> NDArray[np.bool_]:
         """The values of a whole whose number is exactly k + sum of f_t t, not only within 1e-9.
 
         All terms are whole numbers, and the number is one, too: then the two differ by 0 or by at least 1.
         """
-        names = [whole, *(term for term, _ in terms)]
-        numbers = [np.array([constant, *(factor for _, factor in terms)]), *map(self.numbers, names[1:])]
+        terms, factors = zip(*identity.terms, strict=True)
+        numbers = [np.array([identity.constant, *factors]), *map(self.numbers, terms)]
         fine = all((one == np.rint(one)).all() and np.abs(one).max(initial=0.0) < 2.0**20 for one in numbers)
-        sharp = not any(self.program.radius(name).any() for name in names)
-        z = self.numbers(whole)
+        sharp = not any(self.program.radius(name).any() for name in (identity.whole, *terms))
+        z = self.numbers(identity.whole)
         return np.asarray((z == np.rint(z)) & fine & sharp)
 
 
@@ -274,19 +264,9 @@ def _line(alpha: Array, x: Array, bits: NDArray[Any]) -> tuple[Array, NDArray[np
     return alpha * x[:, None], (bits_of(alpha) + int(bits.max(initial=0)) <= 52)
 
 
-def _blank(read: Read, columns: NDArray[np.int64]) -> Read:
-    """The read without some columns."""
+def _with_columns(read: Read, columns: NDArray[np.int64], new: Sequence[Array | float]) -> Read:
+    """The read with other parts in some columns."""
     parts = [part.copy() for part in read.parts]
-    for part, nothing in zip(parts, (0.0, 0.0, 0.0, 0.0, 0.0, INF), strict=True):
-        part[:, columns] = nothing
+    for part, own in zip(parts, new, strict=True):
+        part[:, columns] = own
     return Read(*parts)
-
-
-def _spread(width: int, columns: NDArray[np.int64], rows: int, parts: Sequence[Array]) -> Read:
-    """A read of some columns only."""
-    found = []
-    for part, nothing in zip(parts, (0.0, 0.0, 0.0, 0.0, 0.0, INF), strict=True):
-        whole = np.full((rows, width), nothing)
-        whole[:, columns] = part
-        found.append(whole)
-    return Read(*found)

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import joint_values
 from tracr_check.program import Program, Selected
 from tracr_check.selection import Mask
-from tracr_check.variables import Codes, Env
+from tracr_check.variables import Codes, Env, Truth
 from tracr_check.verdict import need
 
 __all__ = ["patterns"]
 
-Truth = NDArray[np.bool_]
 CLASSES = 2_000
 CELLS = 20_000_000
 MOST = 1_000_000  # patterns
+Statement = tuple[Link, Callable[[Env, Env], Selected]]
+"""The variables that a statement is about, and where it holds and is defined: [query, key]."""
 
 
 def patterns(
@@ -36,25 +37,17 @@ def patterns(
     Also the code of an s-op at the key, if a `value` is given: its bits are further statements.
     """
     literals = program.literals(selector)
-    factors = [one for mask in masks for one in mask]
-    bits = 0 if value is None else program.sizes[value].bit_length()
-
-    def evaluated(place: int, queries: Env, keys: Env) -> Selected:
-        if place < len(literals):
-            return program.selected(literals[place].number, queries, keys)
-        if place >= len(literals) + len(factors):
-            assert value is not None
-            codes = program.codes(value, keys)
-            bit = codes >> (place - len(literals) - len(factors)) & 1
-            shape = queries.rows, keys.rows
-            return np.broadcast_to(bit == 1, shape), np.broadcast_to(codes >= 0, shape)
-        chosen = _expanded(program, factors[place - len(literals)], queries, keys)
-        return chosen, np.ones_like(chosen)
-
-    links: list[Link] = [(frozenset(q), frozenset(k)) for q, k in (program.sides(one.number) for one in literals)]
-    links += [(frozenset(one.queries.free), frozenset(one.keys.free)) for one in factors]
-    links += [(frozenset(), frozenset({value}))] * bits if value is not None else []
-    found = [_occurring(program, group, evaluated) for group in fitting(program, links, lambda g: _classes(program, g))]
+    statements: list[Statement] = [
+        (program.sides(one.number), partial(program.selected, one.number)) for one in literals
+    ]
+    for factor in (one for mask in masks for one in mask):
+        about = frozenset(factor.queries.free), frozenset(factor.keys.free)
+        statements.append((about, partial(_expanded, program, factor)))
+    if value is not None:
+        about = frozenset(), frozenset({value})
+        statements += [(about, partial(_bit, program, value, bit)) for bit in range(program.sizes[value].bit_length())]
+    groups = fitting(program, [link for link, _ in statements], partial(_classes, program))
+    found = [_occurring(program, group, statements) for group in groups]
     sizes = [len(codes) for codes, _ in found]
     need(math.prod(sizes) <= MOST, "too many patterns in a sum of heads")
     program.spend(100 * math.prod(sizes))  # what is computed of them is more than the patterns
@@ -66,12 +59,12 @@ def patterns(
     }
     known = {one.number: truths[place] for place, one in enumerate(literals)}
     wanted, defined = program.selected(selector, Env(0, {}), Env(0, {}), True, known)
-    chosen = iter([truths[len(literals) + place][0] for place in range(len(factors))])
+    others = (truths[place] for place in range(len(literals), len(statements)))
+    chosen = [np.logical_and.reduce([next(others)[0] for _ in mask]) for mask in masks]
     codes = np.zeros(len(wanted), dtype=np.int64)
-    for bit in range(bits):
-        one, fine = truths[len(literals) + len(factors) + bit]
+    for bit, (one, fine) in enumerate(others):
         codes, defined = codes + (one.astype(np.int64) << bit), defined & fine
-    return wanted, defined, [np.logical_and.reduce([next(chosen) for _ in mask]) for mask in masks], codes
+    return wanted, defined, chosen, codes
 
 
 def _classes(program: Program, group: Group) -> tuple[Env, Env]:
@@ -79,22 +72,29 @@ def _classes(program: Program, group: Group) -> tuple[Env, Env]:
     return joint_values(program, group.queries, few=CLASSES), joint_values(program, group.keys, few=CLASSES)
 
 
-def _occurring(program: Program, group: Group, evaluated: Callable[[int, Env, Env], Selected]) -> tuple[Codes, Group]:
+def _occurring(program: Program, group: Group, statements: Sequence[Statement]) -> tuple[Codes, Group]:
     """The combinations of truth values that occur in a group, as bits: selected and defined for each statement."""
     queries, keys = _classes(program, group)
     need(queries.rows * keys.rows <= CELLS and len(group.links) <= 31, "too many classes in a sum of heads")
     program.spend(queries.rows * keys.rows * (len(group.links) + 1))
     codes = np.zeros((queries.rows, keys.rows), dtype=np.int64)
     for bit, place in enumerate(group.links):
-        chosen, defined = evaluated(place, queries, keys)
+        chosen, defined = statements[place][1](queries, keys)
         codes |= (chosen.astype(np.int64) << (2 * bit)) | (defined.astype(np.int64) << (2 * bit + 1))
     return np.unique(codes), group
 
 
-def _expanded(program: Program, mask: Mask, queries: Env, keys: Env) -> Truth:
+def _expanded(program: Program, mask: Mask, queries: Env, keys: Env) -> Selected:
     """A mask on other classes, which list all the variables of its own."""
     rows, columns = _places(program, mask.queries, queries), _places(program, mask.keys, keys)
-    return mask.chosen[np.ix_(rows, columns)]
+    chosen = mask.chosen[np.ix_(rows, columns)]
+    return chosen, np.ones_like(chosen)
+
+
+def _bit(program: Program, value: int, bit: int, queries: Env, keys: Env) -> Selected:
+    """Whether a bit of the code of an s-op at the key is 1."""
+    codes = np.broadcast_to(program.codes(value, keys), (queries.rows, keys.rows))
+    return codes >> bit & 1 == 1, codes >= 0
 
 
 def _places(program: Program, small: Env, big: Env) -> Codes:

@@ -6,40 +6,40 @@ is undefined for any s-op at any position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Var, Way, snap
+from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Truth, Var, Way, snap
 from tracr_check.verdict import need, reject
 
-__all__ = ["Program", "Selected"]
+__all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
 
 CELLS = 60_000_000  # codes of joint values that are kept at a time
 MOST = 4_000_000_000  # codes, and components of heads, that are computed in all
-Selected = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+TABULATED = ("inner", "fst", "snd")  # what an s-op's table is indexed by
+Selected = tuple[Truth, Truth]
 
 
+@dataclass(eq=False)
 class Program:
     """The program, with the ways to compute its variables. `facts.py` and the heads add ways as they prove them."""
 
-    def __init__(
-        self,
-        sops: Mapping[int, SOp],
-        selectors: Mapping[int, Selector],
-        outputs: Sequence[tuple[str, int]],
-        vocabulary: int,
-        longest: int,
-        lengths: tuple[int, int],
-        causal: bool,
-    ) -> None:
-        self.sops, self.selectors, self.outputs = dict(sops), dict(selectors), tuple(outputs)
-        self.vocabulary, self.longest, self.lengths, self.causal = vocabulary, longest, lengths, causal
+    sops: dict[int, SOp]
+    selectors: dict[int, Selector]
+    outputs: Sequence[tuple[str, int]]
+    vocabulary: int
+    longest: int
+    lengths: tuple[int, int]
+    causal: bool
+
+    def __post_init__(self) -> None:
         self.assumed: set[str] = set()
         self.spent = 0
         self._sides: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        self.sizes: dict[Var, int] = {"T": vocabulary, "I": lengths[1], "L": lengths[1] - lengths[0] + 1}
+        self.sizes: dict[Var, int] = {"T": self.vocabulary, "I": self.lengths[1]}
+        self.sizes["L"] = self.lengths[1] - self.lengths[0] + 1
         self.ways: dict[Var, list[Way]] = {}
         self.gaps = [number for number, sop in self.sops.items() if sop.table is None or (sop.table < 0).any()]
         for number, sop in self.sops.items():
@@ -74,9 +74,8 @@ class Program:
         if variable not in memo:
             ways = self.ways.get(variable, ())
             memo[variable] = False  # while its ways are looked at
-            memo[variable] = variable in have or any(
-                all(self.derivable(one, have, memo) for one in way.of) for way in ways
-            )
+            found = variable in have or any(all(self.derivable(one, have, memo) for one in way.of) for way in ways)
+            memo[variable] = found
         return memo[variable]
 
     def leaves(self, variable: Var, have: frozenset[Var] = frozenset()) -> frozenset[Var]:
@@ -120,9 +119,7 @@ class Program:
     def computed(self, variable: Var, way: Way, env: Env) -> Codes:
         """The codes of a variable by one way."""
         given = [self.codes(one, env) for one in way.of]
-        fine = np.ones(env.rows, dtype=bool)
-        for codes in given:
-            fine &= codes >= 0
+        fine = np.logical_and.reduce([np.ones(env.rows, dtype=bool), *(codes >= 0 for codes in given)])
         found = np.asarray(way.function(env.rows, *(np.where(fine, codes, 0) for codes in given)), np.int64)
         found = np.where(fine, found, ERROR)
         if (found == UNREACHED).any():
@@ -131,8 +128,9 @@ class Program:
 
     def assume_unreached(self, name: str) -> None:
         """The theorem leaves out the inputs that reach these cells; the verdict says so."""
-        found = f"what {name} has no value for: cells marked as unreached, or unlisted numbers"
-        self.assumed.add(f"no input reaches {found}")
+        self.assumed.add(
+            f"no input reaches what {name} has no value for: cells marked as unreached, or unlisted numbers"
+        )
 
     # Selectors
 
@@ -173,27 +171,25 @@ class Program:
         `known` are parts that were computed before: each is computed once.
         """
         known = {} if known is None else known
-        if selector not in known:
-            known[selector] = self._selected(self.selectors[selector], queries, keys, pairs, known)
+        one = self.selectors[selector]
+        if selector not in known and one.kind == "table":
+            known[selector] = self._looked_up(one, queries, keys, pairs)
+        elif selector not in known:
+            parts = [self.selected(part, queries, keys, pairs, known) for part in one.parts]
+            chosen, defined = (list(side) for side in zip(*parts, strict=True))
+            combined = (np.logical_or if one.kind == "or" else np.logical_and).reduce(chosen)
+            known[selector] = ~combined if one.kind == "not" else combined, np.logical_and.reduce(defined)
         return known[selector]
 
-    def _selected(
-        self, one: Selector, queries: Env, keys: Env, pairs: bool, found_before: dict[int, Selected]
-    ) -> Selected:
-        if one.kind == "table":
-            by_query, by_key = self.sides(one.number)
-            rows = self.codes(one.queries, queries) if one.queries in by_query else np.zeros(queries.rows, np.int64)
-            columns = self.codes(one.keys, keys) if one.keys in by_key else np.zeros(keys.rows, np.int64)
-            cells = one.table[rows, columns] if pairs else one.table[np.ix_(rows, columns)]
-            if (cells == UNREACHED).any():
-                self.assume_unreached(one.label)
-            known = (rows >= 0) & (columns >= 0) if pairs else (rows >= 0)[:, None] & (columns >= 0)[None]
-            return cells == 1, (cells >= 0) & known
-        found = [self.selected(part, queries, keys, pairs, found_before) for part in one.parts]
-        chosen, defined = found[0]
-        for other, fine in found[1:]:
-            chosen, defined = (chosen & other if one.kind == "and" else chosen | other), defined & fine
-        return (~chosen if one.kind == "not" else chosen), defined
+    def _looked_up(self, one: Selector, queries: Env, keys: Env, pairs: bool) -> Selected:
+        by_query, by_key = self.sides(one.number)
+        rows = self.codes(one.queries, queries) if one.queries in by_query else np.zeros(queries.rows, np.int64)
+        columns = self.codes(one.keys, keys) if one.keys in by_key else np.zeros(keys.rows, np.int64)
+        rows, columns = (rows, columns) if pairs else (rows[:, None], columns[None])
+        cells = one.table[rows, columns]
+        if (cells == UNREACHED).any():
+            self.assume_unreached(one.label)
+        return cells == 1, (cells >= 0) & (rows >= 0) & (columns >= 0)
 
 
 def _ways(program: Program, sop: SOp) -> list[Way]:
@@ -205,15 +201,10 @@ def _ways(program: Program, sop: SOp) -> list[Way]:
             return [Way((leaf,), lambda rows, codes: codes)]
         case "constant":
             return [Way((), lambda rows: np.zeros(rows, np.int64))]
-        case "positions":
+        case "positions" | "lookup" | "pair_lookup":
             assert table is not None
-            return [Way(("I",), lambda rows, codes: table[codes])]
-        case "lookup":
-            assert table is not None
-            return [Way((op["inner"],), lambda rows, codes: table[codes])]
-        case "pair_lookup":
-            assert table is not None
-            return [Way((op["fst"], op["snd"]), lambda rows, first, second: table[first, second])]
+            inputs = [op[name] for name in TABULATED if name in op] or ["I"]
+            return [Way(tuple(inputs), lambda rows, *codes: table[codes])]
         case "linear" | "sum_lookup":
             if not all(program.sops[term].listed for term, _ in op["terms"]):
                 return []  # its cell is not known from theirs
@@ -223,16 +214,23 @@ def _ways(program: Program, sop: SOp) -> list[Way]:
 
 
 def _weighted(program: Program, sop: SOp) -> Callable[..., Codes]:
-    """A weighted sum, snapped to its values; then, for a `sum_lookup`, its table."""
-    factors = [(program.sops[term].numbers, float(factor)) for term, factor in sop.op["terms"]]
-    constant = float(sop.op.get("constant", 0.0))  # of a `linear`
-    points = sop if sop.kind == "linear" else SOp(-1, sop.label, {"kind": "points"}, tuple(sop.op["points"]))
+    """A weighted sum, snapped to its values; or for a `sum_lookup` to its points, and looked up in its table."""
+    terms = [(program.sops[term].numbers, float(factor)) for term, factor in sop.op["terms"]]
+    if sop.table is None:
+        return weighted_sum(sop, terms, float(sop.op["constant"]))
+    found = weighted_sum(SOp(-1, sop.label, {"kind": "points"}, tuple(sop.op["points"])), terms, 0.0)
+    table = np.append(sop.table, (UNREACHED, ERROR))  # the last two: of the codes UNREACHED and ERROR
+
+    return lambda rows, *codes: table[found(rows, *codes)]
+
+
+def weighted_sum(target: SOp, terms: Sequence[tuple[Array, float]], constant: float) -> Callable[..., Codes]:
+    """Finds the value that is the sum of a constant and of factors times the numbers of some codes."""
 
     def function(rows: int, *codes: Codes) -> Codes:
         total = np.full(rows, constant)
-        for (numbers, factor), places in zip(factors, codes, strict=True):
+        for (numbers, factor), places in zip(terms, codes, strict=True):
             total = total + factor * numbers[places]
-        found = snap(points, total)
-        return found if sop.table is None else np.where(found < 0, found, sop.table[np.maximum(found, 0)])
+        return snap(target, total)
 
     return function

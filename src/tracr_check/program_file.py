@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tracr_check.boxes import grid_of
 from tracr_check.cells import cells
-from tracr_check.program import Program
+from tracr_check.program import TABULATED, Program
 from tracr_check.variables import Array, Selector, SOp, is_number
 from tracr_check.verdict import need
 
@@ -49,11 +49,12 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     need(max(len(given["sops"]), len(given["selectors"])) <= MOST, "too many s-ops or selectors")
     vocabulary = tuple(map(read_value, options["vocab"]))
     left = {name: array for name, array in tables.items() if name.startswith(("sops.", "selectors."))}
+    inputs = {"tokens": vocabulary, "indices": range(longest), "length": range(low, high + 1)}
     sops: dict[int, SOp] = {}
     selectors: dict[int, Selector] = {}
     for entry in given["sops"]:
         sop = _read_sop(entry, left, sops, longest)
-        _check_values(sop, vocabulary, longest, (low, high))
+        _check_values(sop, inputs)
         need(sop.number not in sops, f"two s-ops have the number {sop.number}")
         sops[sop.number] = sop
     for entry in given["selectors"]:
@@ -73,7 +74,7 @@ def _named(given: Any) -> Iterator[Any]:
     """All numbers of s-ops and selectors in a program. Only an `int` is one: 1.0 is equal to 1, and yet no s-op."""
     for entry in given["sops"]:
         op = entry["op"]
-        yield from (entry["id"], *(op[name] for name in ("inner", "fst", "snd", "value", "selector") if name in op))
+        yield from (entry["id"], *(op[name] for name in (*TABULATED, "value", "selector") if name in op))
         yield from (term for term, _ in op.get("terms", ()))
     for entry in given["selectors"]:
         yield from (entry["id"], *(entry[name] for name in ("keys", "queries") if name in entry))
@@ -137,15 +138,12 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
     need(set(op) == {"kind", *FIELDS.get(op["kind"], ("",))}, f"{op['kind']!r:.40} is no operation, or a malformed one")
     values, radius = _domain(entry["domain"])
     need(radius is None or op["kind"] in ("linear", "aggregation"), f"{entry['label']} cannot be an interval")
-    need(all(sops[op[name]].listed for name in ("inner", "fst", "snd") if name in op), "a table of an interval")
-    shape: tuple[int, ...] | None = None
+    inputs = [sops[op[name]] for name in TABULATED if name in op]
+    need(all(one.listed for one in inputs), "a table of an interval")
+    shape = tuple(len(one.values) for one in inputs)
     match op["kind"]:
         case "positions":
             shape = (longest,)
-        case "lookup":
-            shape = (len(sops[op["inner"]].values),)
-        case "pair_lookup":
-            shape = (len(sops[op["fst"]].values), len(sops[op["snd"]].values))
         case "sum_lookup":
             op["points"], none = _domain(op["points"])
             need(none is None and all(map(is_number, op["points"])), "a sum is looked up among numbers")
@@ -156,7 +154,7 @@ def _read_sop(entry: Any, left: dict[str, NDArray[Any]], sops: Mapping[int, SOp]
             numeric = all(is_number(value) or value is None for value in sops[op["value"]].values)
             op["assumed"] = op["assumed"] and numeric  # as for all other values, several of them are undefined anyway
     table = None
-    if shape is not None:
+    if shape:
         codes = left.pop(f"sops.{entry['id']}")
         fits = codes.shape == shape and codes.dtype.kind == "i"
         need(fits, f"the table of {entry['label']} has another shape or type than its inputs")
@@ -178,17 +176,10 @@ def _domain(given: Any) -> tuple[tuple[Any, ...], Array | None]:
     return (*middles.tolist(), *none), np.append(radii, np.zeros(len(none)))
 
 
-def _check_values(sop: SOp, vocabulary: tuple[Any, ...], longest: int, lengths: tuple[int, int]) -> None:
+def _check_values(sop: SOp, inputs: Mapping[str, Iterable[Any]]) -> None:
     """Inputs have the values that they are read as, a constant has one value, and no value is listed twice."""
-    expected: Iterable[Any] | None = None
-    match sop.kind:
-        case "tokens":
-            expected = vocabulary
-        case "indices":
-            expected = range(longest)
-        case "length":
-            expected = range(lengths[0], lengths[1] + 1)
-    need(expected is None or sop.values == tuple(expected), f"{sop.label} has other values than the input")
+    expected = tuple(inputs.get(sop.kind, sop.values))
+    need(sop.values == expected, f"{sop.label} has other values than the input")
     need(len(sop.values) >= 1, f"{sop.label} has no values")
     need(len(sop.values) == 1 or sop.kind != "constant", f"{sop.label} has several values")
     need(len(sop.index) == len(sop.values) or not sop.listed, f"{sop.label} has a value twice")
@@ -264,7 +255,7 @@ def _check_order(sops: Mapping[int, SOp], selectors: Mapping[int, Selector]) -> 
     before: set[int] = set()
     for number, sop in sops.items():
         op = sop.op
-        needed = {op[name] for name in ("inner", "fst", "snd", "value") if name in op}
+        needed = {op[name] for name in (*TABULATED, "value") if name in op}
         needed |= {term for term, _ in op.get("terms", ())}
         needed |= compared[op["selector"]] if "selector" in op else set()
         need(needed <= before, f"{sop.label} comes before what it depends on")

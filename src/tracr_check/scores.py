@@ -10,7 +10,7 @@ the rounding of a group depends on the others: on their number, and for exactnes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,24 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Read, State, grid_of, rounded
+from tracr_check.boxes import INF, Read, State, chunks, grid_of, rounded
 from tracr_check.variables import Array
 
 __all__ = [
     "ALONE",
+    "CELLS",
     "Beside",
     "Vectors",
     "beside",
-    "distances",
+    "extremes",
     "hulls",
-    "in_parts",
     "largest_product",
     "pad_scores",
     "scores",
     "stored_vectors",
 ]
 
-Truth = NDArray[np.bool_]
 ROWS = 500  # of PAD, at a time
 CELLS = 1_000_000  # scores that are computed at a time
 
@@ -47,6 +46,11 @@ class Vectors:
     lo: Array
     hi: Array
     grid: Array
+
+    @staticmethod
+    def within(lo: Array, hi: Array) -> Vectors:
+        """Vectors between bounds."""
+        return Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
 
     def at(self, rows: slice) -> Vectors:
         """Some rows."""
@@ -71,12 +75,21 @@ class Vectors:
         """The largest absolute values."""
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
+    @property
+    def some(self) -> Array:
+        """1 for components that may not be 0."""
+        return (self.size > 0).astype(np.float64)
 
-def stored_vectors(read: Read, bias: Array, arithmetic: Arithmetic) -> Vectors:
+    @property
+    def rough(self) -> Array:
+        """1 for components that may not be 0 and have no grid."""
+        return np.where(self.grid == 0, self.some, 0.0)
+
+
+def stored_vectors(read: Read, bias: Array, a: Arithmetic) -> Vectors:
     """Vectors as they are computed; `bias` is a term of what is read."""
-    off = rounded(read, arithmetic, bias)
-    lo, hi = read.lo - off, read.hi + off
-    return Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
+    off = rounded(read, a, bias)
+    return Vectors.within(read.lo - off, read.hi + off)
 
 
 def hulls(vectors: Vectors, codes: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], Vectors]:
@@ -88,10 +101,15 @@ def hulls(vectors: Vectors, codes: Sequence[NDArray[np.int64]]) -> tuple[NDArray
     near = np.where(step > 0, np.rint(vectors.middle / np.where(step > 0, step, 1.0)), vectors.middle)
     parts = [near, *(one[:, None].astype(np.float64) for one in codes)]
     _, first, kind = np.unique(np.hstack(parts), axis=0, return_index=True, return_inverse=True)
-    lo, hi = np.full((len(first), near.shape[1]), INF), np.full((len(first), near.shape[1]), -INF)
-    np.minimum.at(lo, kind.reshape(-1), vectors.lo)
-    np.maximum.at(hi, kind.reshape(-1), vectors.hi)
-    return first, Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
+    return first, Vectors.within(*extremes(kind.reshape(-1), len(first), vectors.lo, vectors.hi))
+
+
+def extremes(codes: NDArray[np.int64], count: int, lo: Array, hi: Array) -> tuple[Array, Array]:
+    """The smallest lo and the largest hi of the rows with each code; infinite and minus infinite without rows."""
+    low, high = (np.full((count, *lo.shape[1:]), end) for end in (INF, -INF))
+    np.minimum.at(low, codes, lo)
+    np.maximum.at(high, codes, hi)
+    return low, high
 
 
 def distances(radius: Array, keys: Array, ref: Array) -> Array:
@@ -124,18 +142,12 @@ class Beside:
 ALONE = Beside(0.0, 0.0, INF)
 
 
-def in_parts(rows: int, columns: int) -> Iterator[slice]:
-    """Rows of a table, so many at a time that its cells are few."""
-    step = max(1, CELLS // max(1, columns))
-    return (slice(start, start + step) for start in range(0, rows, step))
-
-
 def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
     """The components of some groups of queries and keys."""
     count, size, grid = 0.0, 0.0, INF
     for queries, keys in groups:
-        rough = any(((one.grid == 0) & (one.size > 0)).any() or one.radius.any() for one in (queries, keys))
-        count += largest_product(*((one.size > 0).astype(np.float64) for one in (queries, keys)))
+        rough = any(one.rough.any() or one.radius.any() for one in (queries, keys))
+        count += largest_product(queries.some, keys.some)
         size += largest_product(queries.size, keys.size) * (1 + 2.0**-30)
         grid = min(grid, 0.0 if rough else _least_grid(queries, keys))
     return Beside(count, size, grid)
@@ -143,26 +155,21 @@ def beside(groups: Sequence[tuple[Vectors, Vectors]]) -> Beside:
 
 def largest_product(queries: Array, keys: Array) -> float:
     """The largest product of a query and a key, at least 0."""
-    parts = in_parts(len(queries), len(keys))
+    parts = chunks(len(queries), len(keys), CELLS)
     return max((float((queries[rows] @ keys.T).max(initial=0.0)) for rows in parts), default=0.0)
 
 
-def scores(
-    queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic, others: Beside = ALONE
-) -> tuple[Array, Array]:
+def scores(queries: Vectors, keys: Vectors, ref: Array, a: Arithmetic, others: Beside = ALONE) -> tuple[Array, Array]:
     """Bounds of the shifted scores as computed, [query, key].
 
     A score is exact if all products that are not 0 are multiples of a grid and their sizes add up to few enough bits.
     """
-    a = arithmetic
+
     middle = queries.middle @ keys.middle.T
-    q_size, k_size = queries.size, keys.size
-    spread = q_size @ keys.radius.T + distances(queries.radius, keys.middle, ref)
-    size = q_size @ k_size.T
-    q_some, k_some = (q_size > 0).astype(np.float64), (k_size > 0).astype(np.float64)
-    count = q_some @ k_some.T
-    q_rough, k_rough = ((one.grid == 0) & (one.size > 0) for one in (queries, keys))
-    known = (q_rough.astype(np.float64) @ k_some.T + q_some @ k_rough.astype(np.float64).T) == 0
+    spread = queries.size @ keys.radius.T + distances(queries.radius, keys.middle, ref)
+    size = queries.size @ keys.size.T
+    count = queries.some @ keys.some.T
+    known = queries.rough @ keys.some.T + queries.some @ keys.rough.T == 0
     own_grid = _least_grid(queries, keys)
     grid, reach = min(own_grid, others.grid), size + others.size
     exact = known & (spread == 0) & a.sums(reach, grid)
@@ -185,14 +192,7 @@ def _least_grid(queries: Vectors, keys: Vectors) -> float:
 
 
 def pad_scores(
-    queries: Vectors,
-    pad: State,
-    w_key: Array,
-    b_key: Array,
-    keys: Vectors,
-    ref: Array,
-    arithmetic: Arithmetic,
-    others: int = 0,
+    queries: Vectors, pad: State, w_key: Array, b_key: Array, keys: Vectors, ref: Array, a: Arithmetic, others: int = 0
 ) -> Array:
     """The largest shifted score of each query class at any PAD position; `keys` is a box of all PAD keys.
 
@@ -204,13 +204,12 @@ def pad_scores(
     errors multiply sums of sizes, which are bounded dimension by dimension too. What a reader sees beyond the stream
     (`blur`) is off by its range, and has products of its own.
     """
-    a, rank = arithmetic, w_key.shape[1] + others
+    rank = w_key.shape[1] + others
     terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
     unseen = None if pad.blur is None else pad.blur(w_key)
     terms += 0.0 if unseen is None else float(unseen.count.max(initial=0.0))
-    relative = (
-        a.gamma(terms + rank + 2) + pad.grain + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
-    )
+    stored = 4 * a.stored_unit if a.narrow else 0.0
+    relative = a.gamma(terms + rank + 2) + pad.grain + stored + (terms + rank + 4) * 2.0**-51
     flushed = 4 * (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
     total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
     total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)

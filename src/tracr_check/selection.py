@@ -21,20 +21,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF
-from tracr_check.scores import Beside, Vectors, in_parts, scores
-from tracr_check.variables import Array, Env
+from tracr_check.boxes import INF, chunks
+from tracr_check.scores import CELLS, Beside, Vectors, scores
+from tracr_check.variables import Array, Env, Truth
 from tracr_check.verdict import need
 
-__all__ = ["Factor", "Mask", "Selection", "is_apart", "only_bos", "own_mask", "proved_selection", "reference"]
+__all__ = ["Factor", "Mask", "Selection", "is_apart", "own_mask", "proved_selection", "reference"]
 
-Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
 
 
@@ -96,7 +94,7 @@ class Factor:
         """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
         b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
         parts = []
-        for rows in in_parts(len(ref), len(self.k.lo)):
+        for rows in chunks(len(ref), len(self.k.lo), CELLS):
             lo, hi = scores(self.q.at(rows), self.k, ref[rows], a, by_keys)
             chosen, defined = self.mask.chosen[rows], self.mask.defined[rows]
             kept, others = chosen & defined, ~chosen & defined
@@ -113,7 +111,7 @@ def own_mask(factor: Factor, alone: bool) -> Mask:
     This is a guess, which `proved_selection` then proves.
     """
     q, k, bos = factor.q.middle, factor.k.middle, factor.bos.middle
-    parts = list(in_parts(len(q), len(k)))
+    parts = list(chunks(len(q), len(k), CELLS))
     best = np.concatenate([(q[rows] @ k.T).max(1, initial=-INF) for rows in parts])
     best = np.maximum(best, (q @ bos.T)[:, 0]) if alone else np.full_like(best, best.max())
     chosen = [q[rows] @ k.T - best[rows, None] > -NEAR_BOS for rows in parts]
@@ -151,6 +149,10 @@ class Bounds:
             _pairs(self.pad, more.pad, 1),
         )
 
+    def only_bos(self, a: Arithmetic) -> bool:
+        """Whether every key, PAD included, is `apart` below BOS for every class of queries."""
+        return bool(is_apart(np.maximum(self.any, self.pad), self.bos_lo, a).all())
+
 
 def _pairs(first: Array, second: Array, way: int) -> Array:
     """All sums, rounded up (`way` = 1) or down (-1): the error of a float64 sum is a float64 number itself."""
@@ -170,17 +172,8 @@ def is_apart(top: Array, floor: Array, a: Arithmetic) -> Truth:
     return np.asarray(np.nextafter(floor - top, -INF) >= a.apart)
 
 
-def only_bos(bounds: Sequence[Bounds], a: Arithmetic) -> bool:
-    """Whether every key, PAD included, is `apart` below BOS for every class of queries."""
-    total = reduce(Bounds.and_, bounds)
-    return bool(is_apart(np.maximum(total.any, total.pad), total.bos_lo, a).all())
-
-
-def proved_selection(
-    factors: Sequence[Factor], bounds: Sequence[Bounds], sure: bool, a: Arithmetic, where: str
-) -> Selection:
-    """Prove that softmax gives weight to the keys of the masks only."""
-    total = reduce(Bounds.and_, bounds)
+def proved_selection(factors: Sequence[Factor], total: Bounds, sure: bool, a: Arithmetic, where: str) -> Selection:
+    """Prove that softmax gives weight to the keys of the masks only, from the bounds of all factors together."""
     s_lo, s_hi, b_lo, b_hi = total.kept_lo, total.kept_hi, total.bos_lo, total.bos_hi
     some = s_lo != INF
     weight, floor = None, s_lo

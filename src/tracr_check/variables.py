@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ERROR", "UNREACHED", "Array", "Codes", "Env", "SOp", "Selector", "Var", "Way", "is_number", "snap"]
+__all__ = ["ERROR", "UNREACHED", "Array", "Codes", "Env", "SOp", "Selector", "Truth", "Var", "Way", "is_number", "snap"]
 
 Var = int | str
 Codes = NDArray[np.int64]
 Array = NDArray[np.float64]
+Truth = NDArray[np.bool_]
 ERROR, UNREACHED = -1, -2
 NEAR = 1.05e-9  # of a value; a little more than 1e-9, so that rounding here makes no input undefined
 
@@ -38,6 +39,13 @@ class Env:
         """Some rows: a mask, a range or their numbers."""
         codes = {name: codes[rows] for name, codes in self.codes.items()}
         return Env(len(np.arange(self.rows)[rows]), codes, self.free)
+
+    def where(self, conditions: Iterable[Truth]) -> Env:
+        """The rows on which all conditions hold."""
+        kept = np.ones(self.rows, dtype=bool)
+        for condition in conditions:
+            kept &= condition
+        return self if kept.all() else self.at(kept)
 
     def different(self, names: Iterable[Var]) -> Env:
         """The different joint values of some variables."""
@@ -58,10 +66,7 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class SOp:
-    """An s-op or a definition: its operation, its values, and their numbers (NaN for values that are not numbers).
-
-    `radius`: how far its number can be from that of its value (`cells.py`); 0 if the values are listed.
-    """
+    """An s-op or a definition: its operation and its values. `cell_radius`: of cells of an interval (`cells.py`)."""
 
     number: int
     label: str
@@ -70,11 +75,11 @@ class SOp:
     table: Codes | None = None
     categorical: bool = True
     cell_radius: Array | None = None
-    numbers: Array = field(init=False)
 
-    def __post_init__(self) -> None:
-        numbers = [float(value) if is_number(value) else math.nan for value in self.values]
-        object.__setattr__(self, "numbers", np.array(numbers, dtype=np.float64))
+    @cached_property
+    def numbers(self) -> Array:
+        """The number of each value; NaN for values that are not numbers."""
+        return np.array([float(value) if is_number(value) else math.nan for value in self.values])
 
     @cached_property
     def index(self) -> Mapping[Any, int]:
@@ -93,7 +98,7 @@ class SOp:
 
     @property
     def radius(self) -> Array:
-        """How far the number of each value reaches."""
+        """How far the s-op's number can be from that of its value; 0 if the values are listed."""
         return np.zeros(len(self.values)) if self.cell_radius is None else self.cell_radius
 
 

@@ -241,8 +241,8 @@ def written(owner: Var, values: Array, w_o: Array, terms: NDArray[np.int64], a: 
         power = len(used) == 1 and abs(column[0]) >= 1 and np.frexp(abs(column[0]))[0] == 0.5
         tail = 0.0 if power else product_error(int(terms[dim]), a)
         gain = float(np.abs(column).sum())
-        reading = Reading(lo, hi, size, (0.0, 0.0), 0.0, 0.0, gain, tail, 3, int(terms[dim]))
-        off = reading.alone(size, a)
+        reading = Reading(lo, hi, size, (0.0, 0.0), 0.0, 0.0, gain, tail, 3, int(terms[dim]), a)
+        off = reading.alone(size)
         if size.any():
             found.append(Added(dim, owner, lo - off, hi + off, np.zeros(len(lo), bool)))
     return found

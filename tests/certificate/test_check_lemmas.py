@@ -28,7 +28,7 @@ from tracr_check.facts import Facts
 from tracr_check.head import Attention, Head, States
 from tracr_check.mlp import Neurons, Placed, after_mlp
 from tracr_check.padding import joint_of, pad_rows, pad_size
-from tracr_check.parts import Parts
+from tracr_check.parts import Identity, Parts
 from tracr_check.patterns import _expanded
 from tracr_check.scores import Vectors, pad_scores
 from tracr_check.selection import Selection
@@ -85,7 +85,7 @@ def test_parts_make_up_what_the_interpreter_computes(kind: str, monkeypatch: pyt
 
 def _codes_of_part(parts: Parts, name: str, env: Env) -> Array:
     """What a part is at each position of an input, by its definition."""
-    masks = [_expanded(parts.program, mask, env, env) for mask in parts.masks[name]]
+    masks = [_expanded(parts.program, mask, env, env)[0] for mask in parts.masks[name]]
     chosen = np.logical_and.reduce(masks)
     if name[0] == "c":
         return np.asarray(chosen.sum(1))
@@ -116,7 +116,7 @@ def test_sums_of_parts_are_bounded_by_their_value(seed: int) -> None:
         lo = np.outer(np.arange(2.0), [factor, 0.0]) + rng.normal(size=(2, 2)) * 1e-3
         tables.append(Boxes(np.arange(2), lo, lo + rng.random((2, 2)) * 1e-3, np.zeros((2, 2))))
     reads = {name: read_boxes(boxes, weights[:, None]) for (name, _), boxes in zip(terms, tables, strict=True)}
-    found = parts.improved(dict(reads), width, terms, 0.0)
+    found = parts.improved(dict(reads), Identity(width, terms, 0.0))
     assert width in found
     for codes in itertools.product(*map(range, sizes)):
         total = sum(factor * code for (_, factor), code in zip(terms, codes, strict=True))
@@ -267,7 +267,7 @@ def softmax_mean(o: Array, scores: Array, a: Arithmetic) -> float:
 
 def reading_of(o: Array, bos: float, a: Arithmetic, keys: int) -> Reading:
     """What a head reads that copies one component."""
-    return Reading(o, o, np.abs(o), (bos, bos), abs(bos), 0.0, 1.0, 0.0, keys, 1)
+    return Reading(o, o, np.abs(o), (bos, bos), abs(bos), 0.0, 1.0, 0.0, keys, 1, a)
 
 
 @pytest.mark.parametrize("a", [FLOAT32, FLOAT16], ids=lambda a: a.name)
@@ -277,7 +277,7 @@ def test_counts_lie_in_their_range(a: Arithmetic, log: float) -> None:
     keys = 6
     for o, bos in ((49_152.0, 0.0), (1.0, 49_152.0), (0.5, -2.0)):
         reading = reading_of(np.array([o]), bos, a, keys)
-        lo, hi, gone = counted(reading, Selection(0.0, (log, log), False, False), np.arange(float(keys)), a, "")
+        lo, hi, gone = counted(reading, Selection(0.0, (log, log), False, False), np.arange(float(keys)), "")
         assert not gone.any()
         for count in range(keys):
             found = softmax_mean(np.array([*[o] * count, bos]), np.array([*[0.0] * count, log]), a)
@@ -297,11 +297,9 @@ def test_means_and_sums_lie_in_their_ranges(seed: int) -> None:
     slope, offset, bos = (float(np.float32(one)) for one in rng.normal(size=3))
     o = np.float32(slope * x + offset).astype(float)
     reading = reading_of(o, bos, FLOAT32, 4)
-    lo, hi, _ = copied(
-        reading, Selection(0.0, None, False, False), source, target, np.arange(3), False, False, FLOAT32, ""
-    )
+    lo, hi, _ = copied(reading, Selection(0.0, None, False, False), source, target, np.arange(3), False, False, "")
     sums = np.arange(-12.0, 16.0)
-    s_lo, s_hi, _ = summed(reading, Selection(0.0, (0.7, 0.7), False, False), x, np.arange(3), sums, FLOAT32, "")
+    s_lo, s_hi, _ = summed(reading, Selection(0.0, (0.7, 0.7), False, False), x, np.arange(3), sums, "")
     for chosen in every:
         mean = int(np.abs(np.array(means) - x[chosen].mean()).argmin())
         assert lo[mean] <= softmax_mean(o[chosen], np.zeros(len(chosen)), FLOAT32) <= hi[mean]

@@ -127,10 +127,10 @@ def test_counting_contains_the_exact_mixture(key: list[float], bos: list[float],
     (o_lo, o_hi), (b_lo, b_hi), (c_lo, c_hi) = sorted(key), sorted(bos), sorted(log)
     size, bos_size = max(abs(o_lo), abs(o_hi)), max(abs(b_lo), abs(b_hi))
     reading = Reading(
-        np.array([o_lo]), np.array([o_hi]), np.array([size]), (b_lo, b_hi), bos_size, 0.0, 1.0, 0.0, keys, 1
+        np.array([o_lo]), np.array([o_hi]), np.array([size]), (b_lo, b_hi), bos_size, 0.0, 1.0, 0.0, keys, 1, FLOAT32
     )
     counts = np.arange(keys + 1.0)
-    lo, hi, *_ = counted(reading, Selection(0.0, (c_lo, c_hi), False, False), counts, FLOAT32, "")
+    lo, hi, *_ = counted(reading, Selection(0.0, (c_lo, c_hi), False, False), counts, "")
     for count in range(1, keys + 1):
         sums = [count * Fraction(o_lo), count * Fraction(o_hi)]
         exact = exact_mixture(sums, fractions([b_lo, b_hi]), fractions([c_lo, c_hi]), count)

@@ -159,7 +159,7 @@ def test_lemmas_about_variables(programs: list[Known]) -> None:
                 if numbered is not None:
                     assert len({*zip(held, one.env.codes[numbered].tolist(), strict=True)}) == len(held)
         for first, second in (given.some(2) for _ in range(10)):
-            if facts.determines([first], second):
+            if facts.determines(first, second):
                 said["determines"] += 1
                 for one in given.every:
                     held = one.env.codes[first].tolist()

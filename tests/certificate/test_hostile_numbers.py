@@ -99,9 +99,9 @@ def test_flushed_numbers_grow_in_later_roundings() -> None:
     lost = 2 * a.tiny * float(np.exp(later).sum())
     assert lost > 2 * (terms + 4) * a.tiny
     zero = np.zeros(1)
-    reading = Reading(zero, zero, zero, (0.0, 0.0), 0.0, 0.0, 1.0, 0.1, 3, terms)
-    assert lost < reading.alone(zero, a)[0]
-    assert lost < reading.flushed(None, a)
+    reading = Reading(zero, zero, zero, (0.0, 0.0), 0.0, 0.0, 1.0, 0.1, 3, terms, a)
+    assert lost < reading.alone(zero)[0]
+    assert lost < reading.flushed(None)
 
 
 def test_a_chain_of_near_values_is_not_one_value() -> None:
