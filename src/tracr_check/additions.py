@@ -45,7 +45,7 @@ def product_error(terms: int, a: Arithmetic) -> float:
 
     A product of any head may be added before or after those of this one.
     """
-    return float(a.gamma(terms + 3)) + (a.stored_unit if a.narrow else 0.0)
+    return float(a.gamma(terms + 3)) + a.storing
 
 
 def added_to(state: State, added: Sequence[Added], bias: Array, terms: Ints, a: Arithmetic, base: Var) -> State:

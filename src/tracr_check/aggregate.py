@@ -67,14 +67,13 @@ class Reading:
         a = self.a
         lost = (self.gain + 1) * a.stored_tiny + 4 * (self.terms + 2) * a.tiny
         flushed = lost if self.tail or a.copy_error else 0.0
-        stored = 2 * a.stored_unit if a.narrow and self.tail else 0.0
+        stored = 2 * a.storing if self.tail else 0.0
         return (1.01 * (self.tail + a.copies) + stored) * sizes + flushed
 
     def shared(self, selection: Selection) -> float:
         """The relative error of a value that is made of several."""
-        stored = 3 * self.a.stored_unit if self.a.narrow else 0.0
         sums = float(self.a.gamma(self.keys + 2))
-        return math.expm1(selection.weight_error(self.keys, self.a) + sums + self.tail + stored) + 2.0**-44
+        return math.expm1(selection.weight_error(self.keys, self.a) + sums + self.tail + 3 * self.a.storing) + 2.0**-44
 
     def flushed(self, selection: Selection | None) -> float:
         """What a mean of several values loses where numbers are flushed; `None`: nothing is known of the weights."""

@@ -77,6 +77,11 @@ class Arithmetic:
         return self.stored_bits < self.sum_bits
 
     @property
+    def storing(self) -> float:
+        """The relative error of storing the result of a sum; 0 if numbers have as many bits as sums."""
+        return self.stored_unit if self.narrow else 0.0
+
+    @property
     def copies(self) -> float:
         """The relative error of a value that has all the weight of a head."""
         return self.copy_error * self.unit

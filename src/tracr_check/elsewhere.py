@@ -113,7 +113,7 @@ def _pad_mean(head: Head, dim: int, reading: Reading) -> Added:
     """What PAD queries add if nothing is known of their pattern."""
     a = head.a
     low, high = min(float(reading.lo.min()), reading.bos[0]), max(float(reading.hi.max()), reading.bos[1])
-    relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + (8 * a.stored_unit if a.narrow else 0.0)
+    relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + 8 * a.storing
     off = relative * reading.largest + reading.flushed(None)
     signed = np.count_nonzero(head.weights.w_o[:, dim]) == 1
     ends = _off(np.array([low]), np.array([high]), np.array([off]), signed)

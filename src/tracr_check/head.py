@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tracr_check.additions import product_error
 from tracr_check.aggregate import Reading
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import Read, State, hull, joined, read_state, varying
+from tracr_check.boxes import Read, State, chunks, hull, joined, read_state, varying
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import LIMIT, joint_values
@@ -182,9 +182,7 @@ class Head:
             if name == "1" or read.count[:, components].any()
         }
         found = Vectors(*(np.empty((env.rows, len(components))) for _ in range(3)))
-        step = max(1, AT_A_TIME // max(1, len(components)))
-        for start in range(0, env.rows, step):
-            rows = slice(start, start + step)
+        for rows in chunks(env.rows, len(components), AT_A_TIME):
             part = stored_vectors(joined(kept, env.at(rows)), bias[components], self.a)
             found.lo[rows], found.hi[rows], found.grid[rows] = part.lo, part.hi, part.grid
         return found

@@ -202,8 +202,9 @@ class _Step:
         far = max(abs(lo), abs(hi))
         size = far + float((np.abs(c) * (np.abs(w) * far + self.bias_sizes[own])).sum())
         a, roundings = self.arithmetic, float((self.neurons.w_in[:, own] != 0).sum(0).max()) + len(own) + 4
-        stored = 4 * (a.stored_unit if a.narrow else 0.0)
-        off = (a.gamma(roundings) + stored) * 2 * size + 4 * roundings * a.stored_tiny * (1 + float(np.abs(c).sum()))
+        off = (a.gamma(roundings) + 4 * a.storing) * 2 * size + 4 * roundings * a.stored_tiny * (
+            1 + float(np.abs(c).sum())
+        )
         return low - off, high + off
 
     def names(self, column: _Column) -> set[Var]:

@@ -208,8 +208,7 @@ def pad_scores(
     terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
     unseen = None if pad.blur is None else pad.blur(w_key)
     terms += 0.0 if unseen is None else float(unseen.count.max(initial=0.0))
-    stored = 4 * a.stored_unit if a.narrow else 0.0
-    relative = a.gamma(terms + rank + 2) + pad.grain + stored + (terms + rank + 4) * 2.0**-51
+    relative = a.gamma(terms + rank + 2) + pad.grain + 4 * a.storing + (terms + rank + 4) * 2.0**-51
     flushed = 4 * (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
     total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
     total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)

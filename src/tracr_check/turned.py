@@ -212,7 +212,7 @@ class Turned(Follower):
     def _off(self, size: Array, exact: NDArray[np.bool_]) -> Array:
         """The errors of sums into mixed dimensions, from the sizes of their terms."""
         a, terms = self.a, self.terms
-        off = (a.gamma(terms) + (3 * a.stored_unit if a.narrow else 0.0)) * size + 4 * (terms * a.tiny + a.stored_tiny)
+        off = (a.gamma(terms) + 3 * a.storing) * size + 4 * (terms * a.tiny + a.stored_tiny)
         return np.where(self.mixed & ~exact, 1.01 * off, 0.0)
 
     def _written(self, time: int, size: Array, exact: NDArray[np.bool_]) -> None:
