@@ -47,9 +47,17 @@ class Verdict:
     theorem: str = ""
     weights_sha256: str = ""
 
+    @property
+    def headline(self) -> str:
+        """The verdict in one line."""
+        if not self.accepted:
+            return f"REJECTED: {self.reason}" + (f" ({self.place})" if self.place else "")
+        (low, high), padded = self.lengths, "padded" if self.padded else "unpadded"
+        return f"ACCEPTED in {self.arithmetic}, lengths {low} to {high}, {padded}"
+
     def __str__(self) -> str:
         if not self.accepted:
-            return "REJECTED: " + self.reason + (f" ({self.place})" if self.place else "")
-        lines = ["ACCEPTED", self.theorem, *(f"assuming: {one}" for one in self.assumptions)]
+            return self.headline
+        lines = [self.headline, self.theorem, *(f"assuming: {one}" for one in self.assumptions)]
         lines += [f"sha256 {name}: {digest}" for name, digest in self.sha256.items()]
         return "\n".join([*lines, f"sha256 of the weights in {self.arithmetic}: {self.weights_sha256}"])

@@ -91,13 +91,10 @@ class Certificate:
         >>> tracr.compile(rasp.tokens, "ab", 3).certify().headline
         'ACCEPTED in float32, lengths 1 to 3, padded'
         """
-        verdict = self.verdict
-        padded = "padded" if verdict.padded else "unpadded"
-        if self.accepted:
-            shortest, longest = verdict.lengths
-            text = f"ACCEPTED in {verdict.arithmetic}, lengths {shortest} to {longest}, {padded}"
-        else:
+        verdict, text = self.verdict, self.verdict.headline
+        if not self.accepted:
             where = f" ({verdict.place})" if verdict.place else ""
+            padded = "padded" if verdict.padded else "unpadded"
             text = f"REJECTED in {verdict.arithmetic}, {padded}: {verdict.reason}{where}"
         return f"{text}; as recorded, not checked again" if self.recorded else text
 
