@@ -61,7 +61,7 @@ def coverage(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"- {group}, `{name}`, level {level}: {reason.removeprefix('REJECTED: ')[:160]}"
     for group in known:
         for name, level, reason in known[group]["not compiled"]:
-            yield f"- {group}, `{name}`, level {level}, does not compile: {reason[:120]}"
+            yield f"- {group}, `{name}`, level {level}, does not compile: {' '.join(reason.split())[:120]}"
     checkers = sorted({digest[:12] for one in found.values() for digest in one["checker"]})
     yield ""
     yield f"Digest of the checker's files: {', '.join(checkers)}."
