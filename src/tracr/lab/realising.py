@@ -248,7 +248,7 @@ REALISATIONS: Mapping[str, Realisation] = MappingProxyType(
                 "twin",
                 "a standard transformer, trained to have the mechanism (minutes; needs JAX)",
                 _twin,
-                {**TWIN_SHAPE, "steps": 20_000, "batch": 512, "start": "random"},
+                {**TWIN_SHAPE, "steps": 20_000, "batch": 512, "start": "random", "hint": 1.0, "spare": 0.0},
                 trained=True,
             ),
         )

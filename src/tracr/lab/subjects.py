@@ -234,8 +234,8 @@ def keep_twin(case: Case | str, twin: TwinModel, *, cache: str | Path | None = N
         case: the case; the twin's teacher is its compiled model.
         twin: the twin.
         cache: the folder; see `subject`.
-        dials: `level`, `gap`, `steps`, `batch` and `start`, if they are not the defaults; the others are the
-            twin's.
+        dials: `level`, `gap` and those of training (`steps`, `batch`, `start`, `hint`, `spare`), if they are not
+            the defaults; the others are the twin's.
     """
     shape = {name: getattr(twin.architecture, name) for name in TWIN_SHAPE}
     differing = {name: value for name, value in shape.items() if value != TWIN_SHAPE[name]}
