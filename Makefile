@@ -70,10 +70,12 @@ tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
 
 # Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included,
+# the quick tests and the doctests that ask for a library which `test` does not install,
 # checkpoints in an environment without tracr, and another project's converter in an environment with both Tracrs.
 # With TRACR_LONG=1 more than an hour (every night): more programs, and whole grids of which this runs a part.
 slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow --durations=40 --durations-min=10 tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal src docs README.md
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "slow or optional" --durations=40 --durations-min=10 tests
 
 # Two thousand altered models against the checker of certificates; `slow` has them too, where it comes that far.
 mutants: $(VENV)/.installed-dev

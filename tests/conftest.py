@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import time
 from collections.abc import Generator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,6 +20,27 @@ settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("random" if os.environ.get("TRACR_RANDOM") else "fixed")
 
 LAST_START = time.monotonic() + 60 * float(os.environ.get("TRACR_MINUTES", "inf"))
+
+
+OPTIONAL = re.compile(r"^(?:\w+ = )?pytest\.importorskip\(", re.MULTILINE)  # for all tests of a module
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that ask for an optional library: quick ones run where `make slow` has installed it."""
+    for item in items:
+        if isinstance(item, pytest.Function) and (OPTIONAL.search(_source(item.module)) or _asks(item)):
+            item.add_marker(pytest.mark.optional)
+
+
+def _asks(item: pytest.Function) -> bool:
+    """Whether a test, or a fixture of it, may be skipped because a library is missing."""
+    fixtures = (one.func for found in item._fixtureinfo.name2fixturedefs.values() for one in found)
+    return any("importorskip(" in _source(one) for one in (item.function, *fixtures))
+
+
+@cache
+def _source(of: Any) -> str:
+    return inspect.getsource(of)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -58,6 +58,21 @@ def test_many_programs_take_their_turns_at_the_levels() -> None:
     assert {(number % 8, level) for number, level in found} == {*itertools.product(range(8), LEVELS)}
 
 
+def asks_for_torch() -> None:
+    pytest.importorskip("torch")
+
+
+def test_tests_that_ask_for_a_library_are_marked(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This one is not, until it asks."""
+    (settings,) = (one for one in request.config.pluginmanager.get_plugins() if hasattr(one, "LAST_START"))
+    assert not request.node.get_closest_marker("optional")
+    monkeypatch.setattr(request.node, "obj", asks_for_torch)
+    settings.pytest_collection_modifyitems([request.node])
+    assert request.node.get_closest_marker("optional")
+
+
 def test_slow_tests_are_left_out_when_the_time_is_over(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
