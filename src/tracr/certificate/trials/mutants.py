@@ -1,4 +1,4 @@
-"""Changes a saved model: one or several weights, a cell of a table, the program, or the hints of its certificate."""
+"""Changes a saved model: weights, neurons, heads, a cell of a table, the program, or the hints of its certificate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ __all__ = ["KINDS", "Mutant", "SavedParts", "mutant"]
 Array = NDArray[Any]
 FACTORS = (1 + 2e-7, 1 + 1e-5, 1 + 1e-3, 1.03, 0.8, 1.5, -1.0, 0.0)
 NEW = (1e-6, 1e-3, 0.05, 0.5, -0.5, 1.0, -3.0, 300.0)
-KINDS = ("weight", "weight", "weight", "weight", "weights", "table", "program", "hints")
+SHARES = (1.0, 1.0, 1.0 + 1e-3, 0.5, -1.0)  # of its half that one half of a neuron or a head writes
+KINDS = ("weight", "weight", "weight", "weight", "weights", "neuron", "head", "table", "program", "hints")
 """Kinds of mutants, as often as they are drawn."""
 
 
@@ -43,8 +44,7 @@ def mutant(parts: SavedParts, rng: np.random.Generator, kind: str | None = None)
     """A random mutant, of one kind or of any; whatever the order of the arrays (safetensors reads them in any)."""
     parts = _with(parts, weights=dict(sorted(parts.weights.items())), tables=dict(sorted(parts.tables.items())))
     kind = KINDS[int(rng.integers(len(KINDS)))] if kind is None else kind
-    makers = {"weight": _weight, "weights": _weights, "table": _table, "program": _program, "hints": _hints}
-    what, changed = makers[kind](parts, rng)
+    what, changed = MAKERS[kind](parts, rng)
     return Mutant(kind, what, changed)
 
 
@@ -96,6 +96,51 @@ def _weights(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedPar
         moved[other] += step * (moved[other] != 0)
     what = f"{name}: {('exchanged', 'scaled', 'rounded', 'moved')[way]} {one}, {other} of axis {axis}"
     return what, _with(parts, weights={**parts.weights, name: array})
+
+
+def _neuron(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """One neuron more: another one in two halves, or one that is on where a few dimensions are."""
+    layer = f"blocks.{int(rng.integers(len(parts.hints['layers'])))}.mlp."
+    w_in, b_in, w_out = (parts.weights[layer + name] for name in ("W_in", "b_in", "W_out"))
+    row, column, bias = (np.zeros(shape, w_in.dtype) for shape in ((1, len(w_in)), (len(w_in), 1), 1))
+    if len(b_in) and rng.random() < 0.5:
+        old, share = int(rng.integers(len(b_in))), float(rng.choice(SHARES))
+        column[:, 0], bias[0], row[0], w_out = w_in[:, old], b_in[old], w_out[old] / 2, w_out.copy()
+        w_out[old] = row[0] * share
+        what = f"half of {old}, which keeps {share:g} of its half"
+    else:
+        dims, signs = rng.choice(len(w_in), min(len(w_in), 3), replace=False), rng.choice([-1.0, 0.0, 1.0], 3)
+        column[dims, 0] = signs[: len(dims)] * 2.0 ** int(rng.integers(0, 8))
+        bias[0] = -rng.choice([0.25, 0.5, 0.9, 1.0]) * np.maximum(column, 0).sum()
+        out = int(rng.integers(row.shape[1]))
+        row[0, out] = rng.choice(NEW)
+        what = f"reads {dims.tolist()} as {column[dims, 0].tolist()}, writes {row[0, out]:g} into {out}"
+    changed = {"W_in": np.hstack([w_in, column]), "b_in": np.append(b_in, bias), "W_out": np.vstack([w_out, row])}
+    weights = {**parts.weights, **{layer + name: array for name, array in changed.items()}}
+    return f"{layer} a new neuron: {what}", _with(parts, weights=weights)
+
+
+def _head(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """A head in two halves, each with the hints of the whole; one half may write less, or attend otherwise."""
+    layer = f"blocks.{(place := int(rng.integers(len(parts.hints['layers']))))}.attn."
+    names = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")
+    arrays = {layer + name: parts.weights[layer + name] for name in names}
+    if not (count := len(arrays[f"{layer}W_O"])):
+        return _weight(parts, rng)
+    old, share = int(rng.integers(count)), float(rng.choice(SHARES))
+    arrays = {name: np.concatenate([array, array[old : old + 1]]) for name, array in arrays.items()}
+    arrays[f"{layer}W_O"][[old, count]] *= 0.5
+    arrays[f"{layer}W_O"][count] *= share
+    hints = json.loads(json.dumps(parts.hints))
+    heads = hints["layers"][place]["heads"]
+    heads.append(heads[old])
+    what, changed = f"{layer} head {old} in two halves, one times {share:g}", _with(parts, hints=hints)
+    if rng.random() < 0.5:
+        name = layer + str(_pick(rng, names[:4]))
+        factor = float(rng.choice(FACTORS))
+        arrays[name][count] *= factor
+        what += f", its {name} times {factor:.8g}"
+    return what, _with(changed, weights={**parts.weights, **arrays})
 
 
 def _table(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
@@ -185,3 +230,14 @@ def _places(data: Any) -> list[tuple[Any, Any]]:
     for key, inner in pairs:
         found += _places(inner) if isinstance(inner, dict | list) else [(data, key)]
     return found
+
+
+MAKERS = {
+    "weight": _weight,
+    "weights": _weights,
+    "neuron": _neuron,
+    "head": _head,
+    "table": _table,
+    "program": _program,
+    "hints": _hints,
+}
