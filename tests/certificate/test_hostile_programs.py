@@ -286,6 +286,48 @@ HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
 }
 
 
+def sum_off_by_100() -> SavedParts:
+    """A sum x + y of 2^38 and 0 is listed as 2^38 + 100, within 1e-9 of it; a neuron is on from 2^38 + 50."""
+
+    def moved(by: int, name: str, large: int) -> Any:
+        copied = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, _at(by)), rasp.tokens, default="a")
+        return rasp.numerical(
+            rasp.Map(lambda token: {"a": 0, "b": large}[token], copied.named(f"to_{name}")).named(name)
+        )
+
+    z = rasp.numerical(rasp.LinearSequenceMap(moved(-1, "x", 4), moved(1, "y", 1), 4, 1).named("z"))
+    model = tracr.compile(rasp.categorical(rasp.Map(lambda z: "pq"[z >= 16], z).named("out")), "ab", 3, level=1)
+    parts, place = copy.deepcopy(parts_of(model)), model.residual.labels.index
+    weights = {name: array.copy() for name, array in parts.weights.items()}
+    made: dict[int, list[tuple[str | None, float, str, float]]] = {
+        0: [("to_x:b", -0.25, "x", 2.0**20), ("to_x:b", -0.75, "x", -(2.0**20))],
+        1: [("x", -(2.0**38) - 50, "z", 1.0)],
+        2: [("z", 0.0, "out:q", 1.0), (None, 20.0, "out:p", 1.0)],
+    }
+    made[0] += [("to_y:b", -0.25, "y", 2000.0), ("to_y:b", -0.75, "y", -2000.0)]
+    for layer, neurons in made.items():
+        name, width = f"blocks.{layer}.mlp.", len(model.residual.labels)
+        weights |= {f"{name}W_in": np.zeros((width, len(neurons))), f"{name}W_out": np.zeros((len(neurons), width))}
+        weights |= {f"{name}b_in": np.array([bias for _, bias, _, _ in neurons]), f"{name}b_out": np.zeros(width)}
+        for neuron, (reads, _, writes, factor) in enumerate(neurons):
+            weights[f"{name}W_out"][neuron, place(writes)] = factor
+            if reads:
+                weights[f"{name}W_in"][place(reads), neuron] = 1.0
+    weights["blocks.1.mlp.W_in"][[place("x"), place("y")], 0] = 2.0**19, 1.0
+    sops = named(parts)
+    sops["x"]["domain"]["values"], sops["y"]["domain"]["values"] = [0, 2**19], [0, 1000]
+    sops["z"]["domain"]["values"] = [0, 1000, 2**38 + 100, 2**38 + 1100]
+    sops["z"]["op"]["terms"][0][1] = 2**19
+    return replace(parts, weights=weights)
+
+
+def test_a_whole_number_that_is_listed_for_another_one_is_not_exact(tmp_path: Path) -> None:
+    """Large whole numbers that differ by 100 are one value, and a network in float64 tells them apart."""
+    parts = sum_off_by_100()
+    assert wrong_inputs(parts, EveryInput(parts), dtype=np.float64) > 0
+    assert "is not surely the largest logit" in check_parts(parts, tmp_path, "float64").reason
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_wrong_model_with_a_hostile_program_or_hint_is_rejected(name: str, tmp_path: Path) -> None:
     """It is wrong on some input, and the reason says why it is rejected."""
