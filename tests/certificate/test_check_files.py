@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -16,8 +17,11 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+import tracr
 import tracr_check
 from tests.certificate.check_cases import example, write
+from tracr.compress import compress
+from tracr.rasp import rasp
 from tracr_check.aggregated import moved_codes
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
 from tracr_check.program_file import read_value
@@ -163,6 +167,27 @@ def test_changed_files_are_rejected(tmp_path: Path) -> None:
     verdict = tracr_check.check_folder(saved(tmp_path, in_weights("embed.W_E", 0.75), honest=False))
     assert not verdict.accepted
     assert "not the file" in verdict.reason
+
+
+@pytest.mark.parametrize("name", ["compression.json", "twin.json", "learned.json", "twin", "tracr", "tracr.json"])
+def test_a_folder_in_which_another_model_would_be_read_is_rejected(tmp_path: Path, name: str) -> None:
+    """`tracr.load` reads a compressed model, a twin, a learned model or a checkpoint there."""
+    folder = saved(tmp_path)
+    (folder / "README.md").write_text("")
+    assert tracr_check.check_folder(folder).accepted
+    (folder / name).mkdir()
+    assert tracr_check.check_folder(folder).reason == f"the model and {name!r} are in one folder"
+
+
+def test_a_certificate_beside_a_compressed_model_is_rejected(tmp_path: Path) -> None:
+    """The folder of a compressed model has the files of the model that it was made from, and `tracr.load` reads both."""
+    model = tracr.compile(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], rasp.tokens).named("out"), "ab", 3)
+    compress(model, 1, "pca").save(tmp_path / "compressed")
+    model.save(tmp_path / "plain", certificate=True)
+    shutil.copy(tmp_path / "plain" / CERTIFICATE, tmp_path / "compressed")
+    assert tracr_check.check_folder(tmp_path / "plain").accepted
+    assert tracr.load(tmp_path / "compressed")("ab") != model("ab")
+    assert not tracr_check.check_folder(tmp_path / "compressed").accepted
 
 
 def test_json_has_each_name_once() -> None:
