@@ -180,7 +180,7 @@ def test_a_folder_in_which_another_model_would_be_read_is_rejected(tmp_path: Pat
 
 
 def test_a_certificate_beside_a_compressed_model_is_rejected(tmp_path: Path) -> None:
-    """The folder of a compressed model has the files of the model that it was made from, and `tracr.load` reads both."""
+    """The folder of a compressed model has the files of the model that it was made from; `tracr.load` reads both."""
     model = tracr.compile(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], rasp.tokens).named("out"), "ab", 3)
     compress(model, 1, "pca").save(tmp_path / "compressed")
     model.save(tmp_path / "plain", certificate=True)

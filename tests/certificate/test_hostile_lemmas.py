@@ -211,6 +211,15 @@ def _many_sops() -> SavedParts:
     return beside(parts, *[(token, [0], [0, 0, 0])] * 5000)
 
 
+def _many_cells() -> SavedParts:
+    """Twenty intervals with 400,000 cells each."""
+    parts = wrong_at_c()
+    op, domain = {"kind": "linear", "terms": [], "constant": 0.0}, {"kind": "interval", "low": -20.0, "high": 20.0}
+    sop = {"label": "x", "op": op, "domain": {**domain, "maybe_none": False, "reason": ""}, "encoding": "numerical"}
+    parts.model["program"]["sops"] += [{"id": number, **sop} for number in range(100, 120)]
+    return parts
+
+
 def _many_definitions() -> SavedParts:
     parts = wrong_at_c()
     token = {"kind": "lookup", "inner": named(parts)["tokens"]["id"]}
@@ -251,6 +260,7 @@ def _one_aggregate(size: int, *more: Any) -> SavedParts:
 
 ENDLESS: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "s-ops": (_many_sops, "too many s-ops"),
+    "cells": (_many_cells, "too many values"),
     "definitions": (_many_definitions, "definitions have too many values"),
     "sums": (_sums_of_much, "sums have too many values"),
     "partial functions": (_partial_functions, "too many joint values of too many variables"),
