@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shutil
 import struct
@@ -238,6 +239,16 @@ def test_the_command(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-m", "tracr_check", str(tmp_path), "--json"], capture_output=True, text=True)
     assert run.returncode == 1
     assert not json.loads(run.stdout)["accepted"]
+
+
+def test_characters_that_the_terminal_lacks_are_escaped(tmp_path: Path) -> None:
+    """The verdict is printed whole, and no traceback."""
+    command = [sys.executable, "-m", "tracr_check", str(tmp_path / "größe")]
+    found = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert (found.returncode, found.stderr) == (1, "")
+    assert found.stdout == "REJECTED: there is no folder 'gr\\xf6\\xdfe'\n"
 
 
 def test_the_checker_imports_numpy_only() -> None:
