@@ -4,7 +4,9 @@ An s-op may be any number between two ends (a mean with very many values). Its v
 is its middle, and the s-op has this value where its number is within the cell's radius. Cells are 2e-5 wide for
 numbers up to 1 in size, and relative to the number above. Rules that use the number of a value allow for its radius.
 Such an s-op is only added up, averaged or an output, which is right within 1e-4, relative above 1; no rule may conclude
-that two positions hold one number because they hold one cell.
+that two positions hold one number because they hold one cell. Cells overlap, and a number at the border of two is in
+both: the value of the s-op is then the cell that one computation finds. So no s-op of an interval is computed in two
+ways, which would find different cells and agree nowhere: only a sum is computed, from its terms, and a copy from parts.
 """
 
 from __future__ import annotations

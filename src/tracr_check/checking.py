@@ -16,6 +16,7 @@ from tracr_check.files import (
     MODEL,
     TABLES,
     WEIGHTS,
+    alone,
     numbers_sha256,
     parse_json,
     parse_tensors,
@@ -23,7 +24,7 @@ from tracr_check.files import (
     sha256,
 )
 from tracr_check.following import Follower
-from tracr_check.gpt2 import FILES, GPT2, INNER, WORDS, is_checkpoint, prove_checkpoint
+from tracr_check.gpt2 import BESIDE, CONFIG, FILES, GPT2, INNER, WORDS, prove_checkpoint
 from tracr_check.normed import ASSUMED as NORMS
 from tracr_check.program_file import read_program
 from tracr_check.proving import Claim, prove
@@ -69,9 +70,11 @@ def check_folder(
 def _checked(
     folder: Path, arithmetic: str | None, padded: bool | None, found: dict[str, Any], exported: str | Path | None
 ) -> Verdict:
-    checkpoint = {name: read_bytes(folder, name, kind) for name, kind in FILES.items()} if is_checkpoint(folder) else {}
+    files = FILES if (folder / CONFIG).exists() else {}
+    checkpoint = {name: read_bytes(folder, name, kind) for name, kind in files.items()}
     inner = folder / INNER if checkpoint else folder
     content = {name: read_bytes(inner, name) for name in CONTENT}
+    alone(folder, {*FILES, *BESIDE} if checkpoint else {*CONTENT, CERTIFICATE})
     digests = {name: sha256(data) for name, data in content.items()}
     found["sha256"] = digests
     certificate = parse_json(read_bytes(inner, CERTIFICATE), CERTIFICATE)

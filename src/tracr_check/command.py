@@ -28,8 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     given = parser.parse_args(argv)
     verdict = check_folder(given.folder, given.arithmetic, False if given.unpadded else None, given.export)
+    text = json.dumps(asdict(verdict), indent=2) if given.json else str(verdict)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # names may have characters that it lacks
     try:
-        print(json.dumps(asdict(verdict), indent=2) if given.json else verdict, flush=True)
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     except BrokenPipeError:  # the reader has seen enough; what is left to write goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if verdict.accepted else 1

@@ -1,6 +1,7 @@
 """Definitions that a certificate adds to the program: pairs of s-ops, widths of selectors, sums of s-ops.
 
-A sum of *units* adds up how far each selected number is above a given one, in whole units.
+A sum of *units* adds up how far each selected number is above a given one, in whole units. A definition has the fields
+of its kind and no others: its meaning is read from them, wherever it is used.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from tracr_check.aggregated import default_code
 from tracr_check.facts import Facts
 from tracr_check.program import Program
 from tracr_check.variables import ERROR, Array, Codes, SOp, Way, is_number, snap
-from tracr_check.verdict import need, reject
+from tracr_check.verdict import need
 
 __all__ = ["MOST_SUMS", "define", "sums_of", "units_of"]
 
 FIRST = 100_000
 MOST_SUMS = 20_000
 MOST_VALUES = 4_000_000  # of all definitions
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "pair": ("of",),
+    "width": ("selector",),
+    "sum": ("selector", "of"),
+    "units": ("selector", "of", "above", "times"),
+}
 
 
 def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
@@ -34,6 +41,7 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
     total, longest = 0, program.lengths[1]
     for text, given in aux.items():
         number, kind, ways = int(text), given["kind"], []
+        need(set(given) == {"kind", *FIELDS.get(kind, ("",))}, f"{kind!r:.40} is no definition, or a malformed one")
         need(number >= FIRST and number not in program.sops, "a definition hides an s-op")
         need(kind == "pair" or given["selector"] in used, "no s-op has this selector")
         match kind:
@@ -46,10 +54,8 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
                 values = range(1 if facts.always(given["selector"]) else 0, longest + 1)
             case "sum":
                 values = sums_of(program.sops[given["of"]], longest)
-            case "units":
-                values = _whole_sums(units_of(program.sops[given["of"]], given).astype(int).tolist(), longest)
             case _:
-                reject(f"no definition {kind!r:.40}")
+                values = _whole_sums(units_of(program.sops[given["of"]], given).astype(int).tolist(), longest)
         total += len(values)
         need(total <= MOST_VALUES, "definitions have too many values")
         sop = SOp(number, f"{kind} of {given.get('of', given.get('selector'))}", dict(given), tuple(values))
@@ -107,13 +113,14 @@ def units_of(sop: SOp, op: Mapping[str, Any]) -> Array:
 def _quotients(program: Program) -> None:
     """A mean is the quotient of the sum (in units or not) and the width, and undefined if it is not listed.
 
-    If sum and width are not those of any selection (a sum larger than the count allows), no input has both.
+    If sum and width are not those of any selection (a sum larger than the count allows), no input has both. A mean
+    that is an interval has no such way: rounding may put the quotient into another cell than the number (`cells.py`).
     """
     every = program.sops.values()
     widths = {sop.op["selector"]: sop for sop in every if sop.kind == "width"}
     sums = {(sop.op["selector"], sop.op["of"]): sop for sop in every if sop.kind in ("sum", "units")}
     for sop in every:
-        if sop.kind == "aggregation":
+        if sop.kind == "aggregation" and sop.listed:
             selector, source = sop.op["selector"], program.sops[sop.op["value"]]
             total, width = sums.get((selector, source.number)), widths.get(selector)
             if total is not None and width is not None and np.isfinite(source.numbers).all():

@@ -10,7 +10,7 @@ import numpy as np
 from tracr_check.aggregated import aggregated, moved_codes
 from tracr_check.joint import LIMIT, joint_values
 from tracr_check.program import Program
-from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Truth, Var, Way, snap
+from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Truth, Var, Way, different_rows, snap
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["Facts"]
@@ -18,6 +18,7 @@ __all__ = ["Facts"]
 SMALL = 200_000  # joint values in a lemma
 CLASSES = 3_000
 CELLS = 20_000_000  # pairs of queries and keys
+SORTED = 20  # codes that are computed in the time in which a row is sorted
 
 
 class Facts:
@@ -46,10 +47,11 @@ class Facts:
            the model is causal) the query's position: it is the program's own definition, evaluated.
         2. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
 
-        None for an aggregate of an interval: its number is not known from cells.
+        None for an aggregate of an interval: its number is not known from cells. None for one that is an interval: two
+        ways may round its number differently, and so put it into different cells (`cells.py`).
         """
         program, selector = self.program, sop.op["selector"]
-        if sop.kind == "aggregation" and not program.sops[sop.op["value"]].listed:
+        if sop.kind == "aggregation" and not (sop.listed and program.sops[sop.op["value"]].listed):
             return []
         queries, keys = program.sides(selector)
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
@@ -86,6 +88,7 @@ class Facts:
             return False
         for names in ({given}, {given, "L"}):
             env = self.joint({*names, variable})
+            self.program.spend(2 * SORTED * (env.rows if env else 0))
             if env is not None and env.different(names).rows == env.different({*names, variable}).rows:
                 return True
         return False
@@ -222,13 +225,14 @@ class Facts:
 
     def by_definition(self, sop: SOp, names: Sequence[Var], given: Sequence[Codes]) -> Codes:
         """An aggregate or width whose keys are known by shape, as the program defines it, by what queries hold."""
-        stacked, back = np.unique(np.stack(given), axis=1, return_inverse=True)
-        queries = Env(stacked.shape[1], dict(zip(names, stacked, strict=True)))
+        self.program.spend(SORTED * len(given[0]))
+        rows, back = different_rows(given)
+        queries = Env(len(rows[0]), dict(zip(names, rows, strict=True)))
         found = np.full(queries.rows, ERROR, np.int64)
         for length in np.unique(queries.codes["L"]):
             mine = queries.codes["L"] == length
             found[mine] = self.of_length(sop, queries.at(mine), self.shape.codes["L"] == length)
-        return found[back.reshape(-1)]
+        return found[back]
 
     def of_length(self, sop: SOp, queries: Env, inside: Truth) -> Codes:
         """The results for inputs of one length, whose positions are `inside` all."""

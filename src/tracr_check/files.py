@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "MODEL",
     "TABLES",
     "WEIGHTS",
+    "alone",
     "numbers_sha256",
     "parse_json",
     "parse_tensors",
@@ -30,6 +31,7 @@ __all__ = [
 
 MODEL, TABLES, WEIGHTS, CERTIFICATE = "model.json", "tables.safetensors", "weights.safetensors", "certificate.json"
 CONTENT = (MODEL, TABLES, WEIGHTS)
+BESIDE = {"manifest.json", "verdict.json", "README.md", "LICENSE"}  # what a saved model has besides
 LARGEST = {MODEL: 2**25, TABLES: 2**27, WEIGHTS: 2**29, CERTIFICATE: 2**22}
 HEADER = 2**22
 EMPTY = 2**16  # rows, of arrays without numbers
@@ -47,6 +49,15 @@ def read_bytes(folder: Path, name: str, kind: str = "") -> bytes:
         data = file.read(most + 1)
     need(len(data) <= most, f"{name} has more than {most:,} bytes")
     return data
+
+
+def alone(folder: Path, names: Iterable[str]) -> None:
+    """A folder holds files of these names only: of any other one a program may read another model.
+
+    With `compression.json`, say, `tracr.load` reads a compressed model, and transformers reads `pytorch_model.bin`.
+    """
+    others = {one.name for one in folder.iterdir() if not one.name.startswith(".")} - BESIDE - set(names)
+    need(not others, f"the model and {min(others, default='')!r:.100} are in one folder")
 
 
 def sha256(data: bytes) -> str:

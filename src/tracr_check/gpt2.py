@@ -20,7 +20,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from tracr_check.proving import Claim, prove
 from tracr_check.variables import SOp
 from tracr_check.verdict import need
 
-__all__ = ["FILES", "GPT2", "INNER", "WORDS", "is_checkpoint", "prove_checkpoint", "word_ids"]
+__all__ = ["BESIDE", "CONFIG", "FILES", "GPT2", "INNER", "WORDS", "prove_checkpoint", "word_ids"]
 
 Tensors = dict[str, NDArray[Any]]
 CONFIG, TENSORS, TOKENIZER, MARK, INNER = "config.json", "model.safetensors", "tokenizer.json", "tracr.json", "tracr"
@@ -42,7 +41,7 @@ LOADER = "tokenizer_config.json"
 FILES = {CONFIG: CERTIFICATE, TENSORS: WEIGHTS, TOKENIZER: MODEL, LOADER: CERTIFICATE, MARK: CERTIFICATE}
 LOADERS = ("PreTrainedTokenizerFast", "TokenizersBackend")  # two names of what transformers makes of `tokenizer.json`
 LOADED = {"model_max_length", "is_local", "local_files_only"}
-BESIDE = {*FILES, INNER, "README.md", "LICENSE", "generation_config.json", "ground_truth.json"}
+BESIDE = {INNER, "generation_config.json", "ground_truth.json"}
 OFF = ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention")
 DEFAULT = {"architectures": ["GPT2LMHeadModel"], "scale_attn_weights": True, **dict.fromkeys(OFF, False)}
 DEFAULT |= {"torch_dtype": "float32", "dtype": "float32"}
@@ -60,15 +59,6 @@ GPT2 = (
 )
 
 WORDS = " The only output here is {name!r:.100}; decoding it takes the word with the largest logit."
-
-
-def is_checkpoint(folder: Path) -> bool:
-    """Whether a folder has a checkpoint; it must not hold a saved model as well, nor weights and words elsewhere."""
-    if not (folder / CONFIG).exists():
-        return False
-    others = {one.name for one in folder.iterdir() if not one.name.startswith(".")} - BESIDE
-    need(not others, f"a checkpoint and {min(others, default='')} are in one folder")
-    return True
 
 
 def prove_checkpoint(content: Mapping[str, bytes], claim: Claim, vocabulary: Any) -> Tensors:

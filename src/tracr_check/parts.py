@@ -249,14 +249,15 @@ class Parts:
     def on_grid(self, identity: Identity) -> NDArray[np.bool_]:
         """The values of a whole whose number is exactly k + sum of f_t t, not only within 1e-9.
 
-        All terms are whole numbers, and the number is one, too: then the two differ by 0 or by at least 1.
+        All terms are whole numbers, and the number is one, too: then the two differ by 0 or by at least 1. A value is
+        within 1e-9 of the sum, relative above 1, and this is less than 1 only for numbers that are not large.
         """
         terms, factors = zip(*identity.terms, strict=True)
         numbers = [np.array([identity.constant, *factors]), *map(self.numbers, terms)]
         fine = all((one == np.rint(one)).all() and np.abs(one).max(initial=0.0) < 2.0**20 for one in numbers)
         sharp = not any(self.program.radius(name).any() for name in (identity.whole, *terms))
         z = self.numbers(identity.whole)
-        return np.asarray((z == np.rint(z)) & fine & sharp)
+        return np.asarray((z == np.rint(z)) & (np.abs(z) < 2.0**28) & fine & sharp)
 
 
 def _line(alpha: Array, x: Array, bits: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:

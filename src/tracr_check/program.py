@@ -18,6 +18,7 @@ __all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
 
 CELLS = 60_000_000  # codes of joint values that are kept at a time
 MOST = 4_000_000_000  # codes, and components of heads, that are computed in all
+STEP, SELECTED = 200, 5_000  # codes that are computed in the time of a step in Python, and of a part of a selector
 TABULATED = ("inner", "fst", "snd")  # what an s-op's table is indexed by
 Selected = tuple[Truth, Truth]
 
@@ -72,20 +73,22 @@ class Program:
         """Whether a variable is a function of others."""
         memo = {} if memo is None else memo
         if variable not in memo:
+            self.spend(STEP)
             ways = self.ways.get(variable, ())
             memo[variable] = False  # while its ways are looked at
             found = variable in have or any(all(self.derivable(one, have, memo) for one in way.of) for way in ways)
             memo[variable] = found
         return memo[variable]
 
-    def leaves(self, variable: Var, have: frozenset[Var] = frozenset()) -> frozenset[Var]:
-        """Variables that must be added to some others so that a variable is a function of all of them."""
+    def leaves(self, variable: Var) -> frozenset[Var]:
+        """Variables that a variable is a function of, and that have no way themselves."""
         memo: dict[Var, frozenset[Var]] = {}
+        constant: dict[Var, bool] = {}
 
         def found(one: Var) -> frozenset[Var]:
             if one not in memo:
                 memo[one] = frozenset({one})
-                if self.derivable(one, have):
+                if self.derivable(one, frozenset(), constant):
                     memo[one] = frozenset()
                 elif self.ways.get(one):
                     memo[one] = frozenset().union(*(found(inner) for inner in self.ways[one][0].of))
@@ -152,14 +155,19 @@ class Program:
                 seen.update(one.parts)
             else:
                 found.append(one)
+        self.spend(STEP * len(seen))
         return found
 
     def sides(self, selector: int) -> tuple[frozenset[int], frozenset[int]]:
         """The s-ops that matter for queries, and for keys: a table with equal rows does not depend on the query."""
         if selector not in self._sides:
-            tables = self.literals(selector)
-            queries = frozenset(one.queries for one in tables if not (one.table == one.table[:1]).all())
-            keys = frozenset(one.keys for one in tables if not (one.table == one.table[:, :1]).all())
+            one = self.selectors[selector]
+            if one.kind == "table":
+                queries = frozenset({one.queries} if (one.table != one.table[:1]).any() else ())
+                keys = frozenset({one.keys} if (one.table != one.table[:, :1]).any() else ())
+            else:
+                sides = [self.sides(part.number) for part in self.literals(selector)]
+                queries, keys = (frozenset().union(*side) for side in zip(*sides, strict=True))
             self._sides[selector] = queries, keys
         return self._sides[selector]
 
@@ -172,6 +180,7 @@ class Program:
         """
         known = {} if known is None else known
         one = self.selectors[selector]
+        self.spend(SELECTED)
         if selector not in known and one.kind == "table":
             known[selector] = self._looked_up(one, queries, keys, pairs)
         elif selector not in known:

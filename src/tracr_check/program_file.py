@@ -23,7 +23,7 @@ __all__ = ["read_program", "read_value"]
 
 LONGEST = 4096
 MOST = 4096  # s-ops, selectors
-VALUES = 1_000_000  # of an s-op
+VALUES, ALL_VALUES = 1_000_000, 4_000_000  # of an s-op, of all: the cells of an interval take no room in a file
 SAME, EXACT = 50, 100_000  # values with one hash; fractions that are compared exactly
 DIGITS = 2000  # of a number
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -52,11 +52,14 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     inputs = {"tokens": vocabulary, "indices": range(longest), "length": range(low, high + 1)}
     sops: dict[int, SOp] = {}
     selectors: dict[int, Selector] = {}
+    values = 0
     for entry in given["sops"]:
         sop = _read_sop(entry, left, sops, longest)
         _check_values(sop, inputs)
         need(sop.number not in sops, f"two s-ops have the number {sop.number}")
         sops[sop.number] = sop
+        values += len(sop.values)
+        need(values <= ALL_VALUES, "too many values")
     for entry in given["selectors"]:
         selector = _read_selector(entry, left, sops, selectors)
         need(selector.number not in selectors, f"two selectors have the number {selector.number}")

@@ -86,7 +86,11 @@ class Weights:
         return found
 
     def block(self, name: str) -> Block:
-        """The weights of a layer."""
+        """The weights of a layer.
+
+        Programs that run networks leave out a sub-layer without heads or neurons, and its bias. So a bias stands beside
+        heads or neurons that write something.
+        """
 
         def take(part: str, *shape: int) -> Array:
             return self.take(f"{name}{part}", shape)
@@ -102,6 +106,8 @@ class Weights:
         w_in = take("mlp.W_in", d, -1)
         hidden = w_in.shape[1]
         neurons = Neurons(w_in, take("mlp.b_in", hidden), take("mlp.W_out", hidden, d), take("mlp.b_out", d))
+        for written, constant in ((w_o, bias), (neurons.w_out, neurons.b_out)):
+            need(written.any() or not constant.any(), f"a bias in {name[:-1]} that belongs to no heads or neurons")
         return Block(by_head, bias, neurons)
 
     def readers(self, time: int) -> list[tuple[Array, Array]]:

@@ -9,7 +9,7 @@ means that the program is undefined.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ERROR", "UNREACHED", "Array", "Codes", "Env", "SOp", "Selector", "Truth", "Var", "Way", "is_number", "snap"]
+__all__ = [
+    "ERROR",
+    "UNREACHED",
+    "Array",
+    "Codes",
+    "Env",
+    "SOp",
+    "Selector",
+    "Truth",
+    "Var",
+    "Way",
+    "different_rows",
+    "is_number",
+    "snap",
+]
 
 Var = int | str
 Codes = NDArray[np.int64]
@@ -52,8 +66,8 @@ class Env:
         ordered = tuple(sorted(names, key=str))
         if not ordered:
             return Env(1, {})
-        stacked = np.unique(np.stack([self.codes[name] for name in ordered]), axis=1)
-        return Env(stacked.shape[1], dict(zip(ordered, stacked, strict=True)), ordered)
+        stacked, _ = different_rows([self.codes[name] for name in ordered])
+        return Env(len(stacked[0]), dict(zip(ordered, stacked, strict=True)), ordered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +127,19 @@ class Selector:
     keys: int = -1
     queries: int = -1
     table: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8))
+
+
+def different_rows(columns: Sequence[Codes]) -> tuple[Sequence[Codes], Codes]:
+    """The different rows of columns of codes, sorted, column by column; and the place of each row among them.
+
+    Rows are numbered, if 62 bits are enough: numbers are sorted much faster than rows.
+    """
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    if math.prod(sizes) >= 2**62:
+        stacked, places = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        return list(stacked), places.reshape(-1)
+    rows, places = np.unique(np.ravel_multi_index(tuple(columns), sizes), return_inverse=True)
+    return np.unravel_index(rows, sizes), places
 
 
 def is_number(value: Any) -> bool:

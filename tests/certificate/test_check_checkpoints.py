@@ -180,7 +180,7 @@ def test_a_checkpoint_beside_other_files_is_rejected(name: str, checkpoint: Path
     """A saved model that would be checked instead, other weights to add, other words."""
     altered(checkpoint, tmp_path, lambda tensors, config: None)
     (tmp_path / name).write_text("{}")
-    assert f"a checkpoint and {name} are in one folder" in check_folder(tmp_path).reason
+    assert f"the model and {name!r} are in one folder" in check_folder(tmp_path).reason
 
 
 def test_a_checkpoint_runs_in_float32(checkpoint: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -16,8 +18,11 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+import tracr
 import tracr_check
 from tests.certificate.check_cases import example, write
+from tracr.compress import compress
+from tracr.rasp import rasp
 from tracr_check.aggregated import moved_codes
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
 from tracr_check.program_file import read_value
@@ -165,6 +170,27 @@ def test_changed_files_are_rejected(tmp_path: Path) -> None:
     assert "not the file" in verdict.reason
 
 
+@pytest.mark.parametrize("name", ["compression.json", "twin.json", "learned.json", "twin", "tracr", "tracr.json"])
+def test_a_folder_in_which_another_model_would_be_read_is_rejected(tmp_path: Path, name: str) -> None:
+    """`tracr.load` reads a compressed model, a twin, a learned model or a checkpoint there."""
+    folder = saved(tmp_path)
+    (folder / "README.md").write_text("")
+    assert tracr_check.check_folder(folder).accepted
+    (folder / name).mkdir()
+    assert tracr_check.check_folder(folder).reason == f"the model and {name!r} are in one folder"
+
+
+def test_a_certificate_beside_a_compressed_model_is_rejected(tmp_path: Path) -> None:
+    """The folder of a compressed model has the files of the model that it was made from; `tracr.load` reads both."""
+    model = tracr.compile(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], rasp.tokens).named("out"), "ab", 3)
+    compress(model, 1, "pca").save(tmp_path / "compressed")
+    model.save(tmp_path / "plain", certificate=True)
+    shutil.copy(tmp_path / "plain" / CERTIFICATE, tmp_path / "compressed")
+    assert tracr_check.check_folder(tmp_path / "plain").accepted
+    assert tracr.load(tmp_path / "compressed")("ab") != model("ab")
+    assert not tracr_check.check_folder(tmp_path / "compressed").accepted
+
+
 def test_json_has_each_name_once() -> None:
     """A name twice, NaN, infinite numbers and deep nesting."""
     for text in ('{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}'):
@@ -213,6 +239,16 @@ def test_the_command(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-m", "tracr_check", str(tmp_path), "--json"], capture_output=True, text=True)
     assert run.returncode == 1
     assert not json.loads(run.stdout)["accepted"]
+
+
+def test_characters_that_the_terminal_lacks_are_escaped(tmp_path: Path) -> None:
+    """The verdict is printed whole, and no traceback."""
+    command = [sys.executable, "-m", "tracr_check", str(tmp_path / "größe")]
+    found = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert (found.returncode, found.stderr) == (1, "")
+    assert found.stdout == "REJECTED: there is no folder 'gr\\xf6\\xdfe'\n"
 
 
 def test_the_checker_imports_numpy_only() -> None:

@@ -21,6 +21,7 @@ from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, wrong_inputs
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr_check import cells as intervals
 from tracr_check.program_file import _far_apart, read_value
 from tracr_check.verdict import Rejected
 
@@ -104,6 +105,58 @@ def width_of_almost_nothing() -> SavedParts:
     listed[listed.index(0)] = 1e-10
     parts.hints["aux"]["100007"] = {"kind": "sum", "selector": op["selector"], "of": op["value"]}
     return parts
+
+
+def sum_of_more() -> SavedParts:
+    """A sum with a field of units, which moved the quotient of sum and width: no mean seemed to be listed."""
+    some = rasp.Select(rasp.tokens, rasp.tokens, lambda k, q: "b" in (k, q))
+    value = rasp.numerical(rasp.Map(lambda token: {"a": 1, "b": 3}[token], rasp.tokens).named("value"))
+    mean = rasp.categorical(rasp.Aggregate(some, value, default=7).named("mean"))
+    parts = compiled({"mean": mean, "width": rasp.categorical(rasp.SelectorWidth(some).named("width"))})
+    parts = negated(parts, "mean", 3)
+    op = named(parts)["mean"]["op"]
+    parts.hints["aux"]["100007"] = {"kind": "sum", "selector": op["selector"], "of": op["value"], "above": 1e6}
+    return parts
+
+
+def two_cells_of_one_number() -> SavedParts:
+    """The mean of 0.1 three times, and the value 0.1 that all keys hold, lie in two cells of an interval.
+
+    The two ways to compute it agreed nowhere at length 3, where the network is wrong.
+    """
+
+    def made(first: str) -> SavedParts:
+        own = {("a", 3): first}
+        return compiled(
+            rasp.categorical(rasp.SequenceMap(lambda *at: own.get(at, at[0]), rasp.tokens, rasp.length).named("own"))
+        )
+
+    right, wrong = made("a"), made("b")
+    parts = beside(replace(right, weights=wrong.weights, hints=wrong.hints), ({"kind": "constant"}, [0.1], None))
+    ends = next((0.1 - 1.5e-5, 0.1 + 1.5e-5 + place * 1.4e-17) for place in BORDERS if _parts(place))
+    mean = {"kind": "aggregation", "selector": 50, "value": 100, "default": 0.1, "assumed": False, "copies": False}
+    interval = {"kind": "interval", "low": ends[0], "high": ends[1], "maybe_none": False, "reason": ""}
+    sop = {"id": 101, "label": "mean", "op": mean, "domain": interval, "encoding": "numerical"}
+    parts.model["program"]["sops"].append(sop)
+    parts.model["program"]["selectors"].append({"id": 50, "label": "all", "keys": 100, "queries": 100})
+    return replace(parts, tables={**parts.tables, "selectors.50": np.ones((1, 1), np.int8)})
+
+
+BORDERS = range(-200, 200)
+
+
+def _parts(place: int) -> bool:
+    """Whether the border between two cells is between 0.1 and the mean of three times 0.1."""
+    middles = intervals.cells(0.1 - 1.5e-5, 0.1 + 1.5e-5 + place * 1.4e-17)[0]
+    return len(middles) == 2 and 0.1 <= middles[0] / 2 + middles[1] / 2 < (0.1 + 0.1 + 0.1) / 3
+
+
+def bias_of_no_heads() -> SavedParts:
+    """The numbers of the embedding are too small by 1, which is the bias of a layer without heads: none is run."""
+    parts = compiled(rasp.categorical(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], rasp.tokens).named("out")))
+    assert len(parts.weights["blocks.0.attn.W_Q"]) == 0
+    moved = {"embed.W_E": -1.0, "blocks.0.attn.b_O": 1.0}
+    return replace(parts, weights={name: array + moved.get(name, 0.0) for name, array in parts.weights.items()})
 
 
 def unused_selector() -> SavedParts:
@@ -221,6 +274,9 @@ HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "terms that are no whole numbers": (summed_codes, "no whole number"),
     "rough units": (rough_units, "no such units"),
     "a width of almost nothing": (width_of_almost_nothing, "7 is not surely the largest logit"),
+    "a sum with a field of units": (sum_of_more, "'sum' is no definition, or a malformed one"),
+    "two cells of one number": (two_cells_of_one_number, "'a' is not surely the largest logit"),
+    "a bias of no heads": (bias_of_no_heads, "belongs to no heads or neurons"),
     "an unused selector": (unused_selector, "no s-op has this selector"),
     "a sum that overflows": (lambda: sum_at_c(2.0**1000, 2.0**1000, 2.0**1000), "too large to be told apart"),
     "numbers that are rounded": (rounded_numbers, "too large to be told apart"),
@@ -228,6 +284,48 @@ HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "assumed of several kinds": (assumed_of_several_kinds, "'x' is not surely the largest logit"),
     "copies of two values": (copies_of_two_values, "both selects several values"),
 }
+
+
+def sum_off_by_100() -> SavedParts:
+    """A sum x + y of 2^38 and 0 is listed as 2^38 + 100, within 1e-9 of it; a neuron is on from 2^38 + 50."""
+
+    def moved(by: int, name: str, large: int) -> Any:
+        copied = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, _at(by)), rasp.tokens, default="a")
+        return rasp.numerical(
+            rasp.Map(lambda token: {"a": 0, "b": large}[token], copied.named(f"to_{name}")).named(name)
+        )
+
+    z = rasp.numerical(rasp.LinearSequenceMap(moved(-1, "x", 4), moved(1, "y", 1), 4, 1).named("z"))
+    model = tracr.compile(rasp.categorical(rasp.Map(lambda z: "pq"[z >= 16], z).named("out")), "ab", 3, level=1)
+    parts, place = copy.deepcopy(parts_of(model)), model.residual.labels.index
+    weights = {name: array.copy() for name, array in parts.weights.items()}
+    made: dict[int, list[tuple[str | None, float, str, float]]] = {
+        0: [("to_x:b", -0.25, "x", 2.0**20), ("to_x:b", -0.75, "x", -(2.0**20))],
+        1: [("x", -(2.0**38) - 50, "z", 1.0)],
+        2: [("z", 0.0, "out:q", 1.0), (None, 20.0, "out:p", 1.0)],
+    }
+    made[0] += [("to_y:b", -0.25, "y", 2000.0), ("to_y:b", -0.75, "y", -2000.0)]
+    for layer, neurons in made.items():
+        name, width = f"blocks.{layer}.mlp.", len(model.residual.labels)
+        weights |= {f"{name}W_in": np.zeros((width, len(neurons))), f"{name}W_out": np.zeros((len(neurons), width))}
+        weights |= {f"{name}b_in": np.array([bias for _, bias, _, _ in neurons]), f"{name}b_out": np.zeros(width)}
+        for neuron, (reads, _, writes, factor) in enumerate(neurons):
+            weights[f"{name}W_out"][neuron, place(writes)] = factor
+            if reads:
+                weights[f"{name}W_in"][place(reads), neuron] = 1.0
+    weights["blocks.1.mlp.W_in"][[place("x"), place("y")], 0] = 2.0**19, 1.0
+    sops = named(parts)
+    sops["x"]["domain"]["values"], sops["y"]["domain"]["values"] = [0, 2**19], [0, 1000]
+    sops["z"]["domain"]["values"] = [0, 1000, 2**38 + 100, 2**38 + 1100]
+    sops["z"]["op"]["terms"][0][1] = 2**19
+    return replace(parts, weights=weights)
+
+
+def test_a_whole_number_that_is_listed_for_another_one_is_not_exact(tmp_path: Path) -> None:
+    """Large whole numbers that differ by 100 are one value, and a network in float64 tells them apart."""
+    parts = sum_off_by_100()
+    assert wrong_inputs(parts, EveryInput(parts), dtype=np.float64) > 0
+    assert "is not surely the largest logit" in check_parts(parts, tmp_path, "float64").reason
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -44,6 +44,18 @@ def test_the_meaning_is_the_table_interpreters(case: Case, level: int) -> None:
                 assert _same(node.domain, found[number], want), node.label
 
 
+def test_nothing_is_only_in_an_interval_that_says_so() -> None:
+    """The checker takes a copy of `None` for undefined where the interval has no `None`."""
+    nothing = {"kind": "finite", "values": [None]}
+    op = {"kind": "linear", "terms": [[0, 1.0]], "constant": 0.0}
+    sops: list[dict[str, Any]] = [{"id": 0, "op": {"kind": "constant"}, "domain": nothing}, {"id": 1, "op": op}]
+    for maybe_none in (False, True):
+        sops[1]["domain"] = {"kind": "interval", "low": 0.0, "high": 1.0, "maybe_none": maybe_none}
+        program = {"lengths": [1, 1], "outputs": [["out", 1]], "sops": sops, "selectors": []}
+        codes = Meaning({"program": program, "options": {"causal": False}}, {}).codes([0])
+        assert codes == ({0: [0], 1: [None]} if maybe_none else None)
+
+
 def _same(domain: Any, found: list[Any], want: list[Any]) -> bool:
     if isinstance(domain, Finite):
         numbers = domain.numbers

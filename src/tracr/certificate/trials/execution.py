@@ -69,7 +69,8 @@ def execute(
 ) -> Array:
     """Logits for ids [batch, position]; `weights` have their names in the file, in float32.
 
-    `after` gets the stream after the embedding and after each sub-layer. `epsilon` is that of layer norms, if any.
+    `after` gets the stream after the embedding and after each sub-layer. `epsilon` is that of layer norms, if any. A
+    layer without heads, or without neurons, adds nothing there, whatever its bias: as in `forward.py`.
     """
     seen = [] if after is None else after
     length = ids.shape[1]
@@ -80,13 +81,11 @@ def execute(
     for number in range(layers):
         layer = {name.rpartition(".")[2]: w for name, w in weights.items() if name.startswith(f"blocks.{number}.")}
         heads = layer["W_Q"].shape[0]
-        stream = stream + (_attention(layer, _normed(stream, epsilon), hidden, dot) if heads else layer["b_O"])
+        stream = stream + (_attention(layer, _normed(stream, epsilon), hidden, dot) if heads else np.float32(0))
         seen.append(stream)
         if layer["W_in"].shape[1]:
             neurons = np.maximum(dot(_normed(stream, epsilon), layer["W_in"]) + layer["b_in"], np.float32(0))
             stream = stream + (dot(neurons, layer["W_out"]) + layer["b_out"])
-        else:
-            stream = stream + layer["b_out"]
         seen.append(stream)
     return dot(_normed(stream, epsilon), weights["unembed.W_U"])
 

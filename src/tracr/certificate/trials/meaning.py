@@ -2,8 +2,8 @@
 
 It is written for reading and for trials of the checker, and shares no code with the interpreters. An input has no
 meaning if a cell marked as error or as unreached is met, if a sum, mean or width is not one of the listed values or
-outside its interval, or if several values are selected that are not all numbers (or, where the program assumes that
-there is one only, several numbers or `None`s).
+outside its interval (`None` is only in an interval that says so), or if several values are selected that are not all
+numbers (or, where the program assumes that there is one only, several numbers or `None`s).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Meaning:
         if (x := number_of(value)) is not None:
             return self._snapped(number, x)
         listed = self.values[number]
-        if listed is None and value is None:
+        if listed is None and value is None and self.sops[number]["domain"]["maybe_none"]:
             return None
         if listed is None or value not in listed:
             raise Undefined

@@ -110,10 +110,12 @@ class EveryInput:
         return sum(len(ids) for ids, _, _ in self.batches)
 
 
-def wrong_inputs(parts: SavedParts, inputs: EveryInput, orders: Sequence[str] = ("blas", "one by one")) -> int:
+def wrong_inputs(
+    parts: SavedParts, inputs: EveryInput, orders: Sequence[str] = ("blas", "one by one"), dtype: Any = np.float32
+) -> int:
     """On how many inputs the weights give another output than the program, in the worst of some orders."""
     with np.errstate(all="ignore"):
-        weights = {name: array.astype(np.float32) for name, array in parts.weights.items()}
+        weights = {name: array.astype(dtype) for name, array in parts.weights.items()}
         return max(_wrong(weights, inputs, order) for order in orders)
 
 
