@@ -80,7 +80,9 @@ class Weights:
         need(math.prod(array.shape[-2:]) <= LARGEST, f"{name} has more than {LARGEST:,} numbers")
         with np.errstate(over="ignore"):
             found = self.arithmetic.cast(array)
+            twice = self.arithmetic.cast(array.astype(np.float32)) if self.arithmetic.narrow else found
         need(np.isfinite(found).all(), f"{name} has numbers that are not finite in {self.arithmetic.name}")
+        need((found == twice).all(), f"{name}: float32 first, as in torch, gives other numbers in {self.arithmetic.name}")
         small = (found != 0) & (np.abs(found) < max(SMALLEST, self.arithmetic.stored_tiny))
         need(not small.any() and np.abs(found).max(initial=0.0) < self.arithmetic.largest, f"{name}: extreme numbers")
         return found
@@ -102,6 +104,8 @@ class Weights:
         w_in = take("mlp.W_in", d, -1)
         hidden = w_in.shape[1]
         neurons = Neurons(w_in, take("mlp.b_in", hidden), take("mlp.W_out", hidden, d), take("mlp.b_out", d))
+        need(heads or not bias.any(), f"{name}attn.b_O without heads: not every backend adds it")
+        need(hidden or not neurons.b_out.any(), f"{name}mlp.b_out without neurons: not every backend adds it")
         return Block(by_head, bias, neurons)
 
     def readers(self, time: int) -> list[tuple[Array, Array]]:
