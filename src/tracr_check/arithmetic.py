@@ -3,8 +3,9 @@
 The theorem holds for every execution that conforms to the named arithmetic. An execution conforms if:
 
 - **dot**: a dot product (with its bias) is the value of some tree of additions over its products; any order, fused
-  multiply-adds or not, products with a zero left out or not; every product and addition has a relative error of at
-  most u = 2^-sum_bits, and is exact if the exact result is a number of sum_bits bits;
+  multiply-adds or not, products with a zero left out or not; every product and addition gives a number of sum_bits
+  bits with a relative error of at most u = 2^-sum_bits, and is exact if the exact result is such a number (or they all
+  have so many bits more that storing is nearly the only error);
 - **store**: the result of a dot product, of adding a bias to it (at once or later), of an addition to the stream, of
   relu and of softmax is rounded to the nearest number of `stored_bits` bits, either one if two are equally near
   (relative error at most 2^-stored_bits; exact if it fits; monotonic);

@@ -82,7 +82,7 @@ class Weights:
             found = self.arithmetic.cast(array)
             twice = self.arithmetic.cast(array.astype(np.float32)) if self.arithmetic.narrow else found
         need(np.isfinite(found).all(), f"{name} has numbers that are not finite in {self.arithmetic.name}")
-        need((found == twice).all(), f"{name}: float32 first, as in torch, gives other numbers in {self.arithmetic.name}")
+        need((found == twice).all(), f"{name} has numbers that torch, by way of float32, rounds otherwise")
         small = (found != 0) & (np.abs(found) < max(SMALLEST, self.arithmetic.stored_tiny))
         need(not small.any() and np.abs(found).max(initial=0.0) < self.arithmetic.largest, f"{name}: extreme numbers")
         return found
