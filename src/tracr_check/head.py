@@ -72,7 +72,12 @@ class States:
 
     tokens: State
     bos: State
-    pad: State | None
+    pad: State | None = None
+
+    @property
+    def kinds(self) -> dict[str, State]:
+        """The states by name: "tokens", "bos", and "pad" if there is padding."""
+        return {kind: state for kind, state in vars(self).items() if state is not None}
 
 
 @dataclass(frozen=True, eq=False)
