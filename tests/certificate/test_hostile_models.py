@@ -18,6 +18,7 @@ from tests.certificate.hostile_models import (
     pad_overflows,
     stored_before_its_bias,
 )
+from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import ARITHMETICS
@@ -112,7 +113,11 @@ def test_a_bias_without_heads_or_neurons_is_rejected(name: str, added: str, miss
     assert altered.reason() == ""
     altered.weights[f"blocks.0.{added}"][int(dim)] += 16.0
     altered.weights[f"blocks.0.{missing}"][int(dim)] -= 16.0
-    assert model.with_weights(altered.weights)(tokens) != model(tokens)
+    found = model.with_weights(altered.weights)(tokens)
+    assert found != model(tokens)
+    weights = {one: array.astype(np.float32) for one, array in altered.weights.items()}
+    logits = execute(weights, model.encode(tokens), causal=False, dot=ORDERS["blas"])[:, 1:]
+    assert model.outputs[0].decode(model.outputs[0].codes(logits))[0].tolist() == found
     assert f"{missing} without" in altered.reason()
 
 
