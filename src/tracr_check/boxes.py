@@ -339,7 +339,6 @@ def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = Non
     """
     added = held is not None
     a, size, count = arithmetic, read.size, read.count + added
-    need(size.max(initial=0.0) < a.largest, "numbers too large")
     reach = np.maximum(read.up, read.down)
     exact = a.sums(reach, read.grid)
     off = np.where(exact, 0.0, a.gamma(count) * size + 4 * count * a.tiny)
@@ -350,4 +349,5 @@ def rounded(read: Read, arithmetic: Arithmetic, bias: Any = 0.0, held: Any = Non
         result = result + added * (1 + a.stored_unit) * size
         before = (1 + a.stored_unit) * (result + np.abs(bias) + off) * (np.asarray(bias) != 0)
         off = off + np.where(fits, 0.0, a.stored_unit * (result + 3 * off + before) + 6 * a.stored_tiny)
+    need((size + off).max(initial=0.0) < a.largest, "numbers too large")
     return np.where(read.count == 0, 0.0, off)

@@ -7,26 +7,13 @@ what the variant does differently to the states (`normed.py`). This one does not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr_check.boxes import State
 from tracr_check.head import States
 from tracr_check.variables import Array
 
-__all__ = ["Follower", "kinds", "of_kinds"]
-
-
-def kinds(states: States) -> dict[str, State]:
-    """The states of each kind of position by name: "tokens", "bos", and "pad" if there is padding."""
-    return {kind: state for kind, state in vars(states).items() if state is not None}
-
-
-def of_kinds(found: Mapping[str, State]) -> States:
-    """The states with these names."""
-    return States(found["tokens"], found["bos"], found.get("pad"))
+__all__ = ["Follower"]
 
 
 class Follower:

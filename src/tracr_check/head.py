@@ -72,7 +72,12 @@ class States:
 
     tokens: State
     bos: State
-    pad: State | None
+    pad: State | None = None
+
+    @property
+    def kinds(self) -> dict[str, State]:
+        """The states by name: "tokens", "bos", and "pad" if there is padding."""
+        return {kind: state for kind, state in vars(self).items() if state is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +121,13 @@ class Head:
             own.append(self.any_rows(self.reads(pad)))
             _, self.pad_key, self.pad_value = own[-1]
         q_most, k_most = (np.vstack([kind[place].size for kind in own]) for place in (0, 1))
-        if not q_most.max(0) @ k_most.max(0) < self.a.largest:  # token positions by classes
+        most = self.a.largest / (1 + self.a.gamma(self.rank + 1))  # rounding may make a score larger
+        if not q_most.max(0) @ k_most.max(0) < most:  # token positions by classes
             sides = ((self.queries, w.b_q), (self.keys, w.b_k))
             by_class = (self.of_classes(*side, np.arange(self.rank)).size for side in sides)
             q_most, k_most = (np.vstack([new, old[1:]]) for new, old in zip(by_class, (q_most, k_most), strict=True))
             need(len(q_most) * len(k_most) <= CELLS, f"{len(q_most):,} × {len(k_most):,} classes", self.where)
-            need(largest_product(q_most, k_most) < self.a.largest, "scores may be too large", self.where)
+            need(largest_product(q_most, k_most) < most, "scores may be too large", self.where)
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}

@@ -37,7 +37,7 @@ import numpy as np
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, Read, State, farthest, joined, read_state, rounded
-from tracr_check.following import Follower, kinds, of_kinds
+from tracr_check.following import Follower
 from tracr_check.head import States
 from tracr_check.proving import Weights
 from tracr_check.variables import Array
@@ -84,7 +84,7 @@ class Normed(Follower):
 
     def attended(self, layer: int, before: States, after: States) -> States:
         """The sums of what heads write."""
-        block, found = self.full.blocks[layer], kinds(before)
+        block, found = self.full.blocks[layer], before.kinds
         sizes = [[self._reads(state, one.w_v, one.b_v)[1] for one in block.heads] for state in found.values()]
         most = np.max([np.concatenate([np.zeros(0), *one]) for one in sizes], axis=0)
         for kind, state in found.items():
@@ -94,7 +94,7 @@ class Normed(Follower):
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The sums of what neurons write."""
         neurons = self.full.blocks[layer].neurons
-        for kind, state in kinds(before).items():
+        for kind, state in before.kinds.items():
             hidden = self._reads(state, neurons.w_in, neurons.b_in)[0]
             self._write(kind, state, hidden, neurons.w_out, neurons.b_out)
         return self._seen(after)
@@ -130,9 +130,9 @@ class Normed(Follower):
 
     def _seen(self, states: States) -> States:
         """The states as readers see them."""
-        blurs = {kind: self._blur(state.sizes, self._mean(kind, state)) for kind, state in kinds(states).items()}
+        blurs = {kind: self._blur(state.sizes, self._mean(kind, state)) for kind, state in states.kinds.items()}
         grain = 2 * self.a.unit
-        return of_kinds({kind: replace(state, blur=blurs[kind], grain=grain) for kind, state in kinds(states).items()})
+        return States(**{kind: replace(state, blur=blurs[kind], grain=grain) for kind, state in states.kinds.items()})
 
     def _blur(self, sizes: Array, mean: float) -> Callable[[Array], Read]:
         """Lemma 2."""

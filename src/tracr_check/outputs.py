@@ -3,7 +3,8 @@
 An output is decoded from its slice of the logits: the place of the largest (categorical), or the value nearest to the
 first logit, `None` if the second is larger than 1/2 (numerical). **Rule**: for every joint value of what the logits
 depend on and of the output, the logit of the program's value is larger than every other by more than the bounds of
-both; or the first logit lies strictly between the middles around the value. Values that differ from it by at most 1e-9
+both; or the first logit lies strictly between the middles around the value, whichever way they are rounded: (a + b) / 2
+and a + (b - a) / 2 are within 2^-51 (|a| + |b|) of the middle of a and b. Values that differ from it by at most 1e-9
 (relative above 1) count as this value. A number of an interval is the first logit itself, right within 1e-4 (relative
 above 1).
 """
@@ -97,9 +98,10 @@ def _listed(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
     need(all(is_number(value) or value is None for value in sop.values), "a value is neither a number nor None", where)
     ordered, numbers = np.sort(sop.numbers[np.isfinite(sop.numbers)]), sop.numbers[codes]
     middles, near = (ordered[1:] + ordered[:-1]) / 2, 1e-9 * np.maximum(1.0, np.abs(numbers))
+    rounding = 2.0**-50 * (np.abs(ordered[1:]) + np.abs(ordered[:-1]))
     starts = np.searchsorted(ordered, numbers - near)
     stops = np.searchsorted(ordered, numbers + near, side="right") - 1
-    gap = np.minimum(lo - np.append(-INF, middles)[starts], np.append(middles, INF)[stops] - hi)
+    gap = np.minimum(lo - np.append(-INF, middles + rounding)[starts], np.append(middles - rounding, INF)[stops] - hi)
     if len(gap):
         worst = int(gap.argmin())
         read = f"[{lo[worst]}, {hi[worst]}]"

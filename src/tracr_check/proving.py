@@ -20,7 +20,7 @@ from tracr_check.attention import after_attention
 from tracr_check.boxes import Boxes, State, exactly, grid_of, natural
 from tracr_check.definitions import define
 from tracr_check.facts import Facts
-from tracr_check.following import Follower, kinds, of_kinds
+from tracr_check.following import Follower
 from tracr_check.head import Attention, HeadWeights, States
 from tracr_check.joint import joint_values
 from tracr_check.mlp import Neurons, Placed, Work, after_mlp
@@ -80,7 +80,7 @@ class Weights:
         need(math.prod(array.shape[-2:]) <= LARGEST, f"{name} has more than {LARGEST:,} numbers")
         with np.errstate(over="ignore"):
             found = self.arithmetic.cast(array)
-        need(np.isfinite(found).all(), f"{name} has numbers that are not finite in {self.arithmetic.name}")
+        need(np.isfinite(found).all(), f"{name} has numbers with no {self.arithmetic.name}, or with two roundings")
         small = (found != 0) & (np.abs(found) < max(SMALLEST, self.arithmetic.stored_tiny))
         need(not small.any() and np.abs(found).max(initial=0.0) < self.arithmetic.largest, f"{name}: extreme numbers")
         return found
@@ -191,7 +191,7 @@ def _check_hints(hints: Any) -> None:
 
 def _in_range(states: States, a: Arithmetic) -> States:
     """The same states; no dimension overflows at any position, read or not: 0 times infinity is no number."""
-    for state in kinds(states).values():
+    for state in states.kinds.values():
         need(state.sizes.max(initial=0.0) < a.largest, "numbers too large")
     return states
 
@@ -247,12 +247,12 @@ def _after_mlp(states: States, neurons: Neurons, owners: Mapping[int, Var], give
         need(owner in program.sizes, f"there is no variable {owner!r:.40}")
     hinted = {dim: program.leaf(owner) or owner for dim, owner in owners.items()}
     found = {}
-    for kind, state in kinds(states).items():
+    for kind, state in states.kinds.items():
         placed = Placed(lambda dim, names: hinted.get(dim, "1"), rows, given.parts.improve, work)
         if kind != "tokens":
             placed = _apart({"bos": "B", "pad": "P"}[kind], state, work)
         found[kind] = after_mlp(state, neurons, placed, given.arithmetic)
-    return of_kinds(found)
+    return States(**found)
 
 
 def _apart(base: Var, state: State, work: Work) -> Placed:

@@ -55,7 +55,7 @@ from tracr_check.boxes import (
     rounded,
     signed_sums,
 )
-from tracr_check.following import Follower, kinds, of_kinds
+from tracr_check.following import Follower
 from tracr_check.head import States
 from tracr_check.proving import Weights, sum_of_rows
 from tracr_check.variables import Array, Env, Var
@@ -113,7 +113,7 @@ class Turned(Follower):
     def attended(self, layer: int, before: States, after: States) -> States:
         """The writes of heads, and what the MLP reads."""
         block = self.rotated.blocks[layer]
-        for kind, old in kinds(before).items():
+        for kind, old in before.kinds.items():
             given = self._given(layer, before, old, getattr(after, kind))
             sums = self._sums(self._held(old), [given], block.w_o, block.bias)
             if kind == "pad":
@@ -125,7 +125,7 @@ class Turned(Follower):
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The writes of neurons, and what the next heads read."""
         neurons = self.rotated.blocks[layer].neurons
-        for kind, old in kinds(before).items():
+        for kind, old in before.kinds.items():
             held = self._held(old)
             size, exact = self._sums(held, self._hidden(layer, old, ""), neurons.w_out, neurons.b_out)
             if kind == "pad":
@@ -154,7 +154,7 @@ class Turned(Follower):
 
     def _seen(self, time: int, states: States) -> States:
         """The states for the readers at a time, all of which are right about them."""
-        found = of_kinds({kind: self._unstored(state) for kind, state in kinds(states).items()})
+        found = States(**{kind: self._unstored(state) for kind, state in states.kinds.items()})
         self._read(time, found)
         return found
 
@@ -264,7 +264,7 @@ class Turned(Follower):
         block = self.plain.blocks[layer]
         matrix = block.w_o
         reads = [
-            [joined(read_state(state, one.w_v, one.b_v)) for one in block.heads] for state in kinds(states).values()
+            [joined(read_state(state, one.w_v, one.b_v)) for one in block.heads] for state in states.kinds.values()
         ]
         sizes = [np.concatenate([np.zeros(0), *(read.size[0] for read in one)]) for one in reads]
         most, grid = np.max(sizes, axis=0), np.zeros(len(matrix))

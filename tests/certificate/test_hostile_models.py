@@ -18,6 +18,7 @@ from tests.certificate.hostile_models import (
     pad_overflows,
     stored_before_its_bias,
 )
+from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import ARITHMETICS
@@ -97,6 +98,54 @@ def test_scores_that_overflow_are_rejected(weight: float, fits: bool) -> None:
     altered.head(dict.fromkeys(dims, weight), {}, None)
     assert altered.reason() == ""
     assert altered.reason("float16").startswith("" if fits else "scores may be too large") is True
+
+
+@pytest.mark.parametrize(
+    ("name", "added", "missing"), [("frac_prevs", "attn.b_O", "mlp.b_out"), ("sort", "mlp.b_out", "attn.b_O")]
+)
+def test_a_bias_without_heads_or_neurons_is_rejected(name: str, added: str, missing: str) -> None:
+    """Layer 0 has no neurons (or no heads): tracr's backends leave out their bias, transformer_lens adds it."""
+    model, tokens = example(name, 2, 4), (3, 1, 2, 1) if name == "sort" else "xaxb"
+    altered = Altered(Parsed(model))
+    owners = [hint for one in altered.hints["layers"][0]["heads"] for hint in one.items()]
+    dim, owner = (owners or list(altered.hints["layers"][0]["mlp"].items()))[0]
+    altered.hints["layers"][0]["mlp"][dim] = owner
+    assert altered.reason() == ""
+    altered.weights[f"blocks.0.{added}"][int(dim)] += 16.0
+    altered.weights[f"blocks.0.{missing}"][int(dim)] -= 16.0
+    found = model.with_weights(altered.weights)(tokens)
+    assert found != model(tokens)
+    weights = {one: array.astype(np.float32) for one, array in altered.weights.items()}
+    logits = execute(weights, model.encode(tokens), causal=False, dot=ORDERS["blas"])[:, 1:]
+    assert model.outputs[0].decode(model.outputs[0].codes(logits))[0].tolist() == found
+    assert f"{missing} without" in altered.reason()
+
+
+def test_weights_with_two_roundings_are_rejected() -> None:
+    """1 + 2^-11 + 2^-40 is 1 + 2^-10 in float16, or 1 if it is rounded to float32 first, as torch does."""
+    model = tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="float16")
+    altered = Altered(Parsed(model))
+    altered.dimension([1 + 2.0**-11 + 2.0**-40, 1.0, 1.0])
+    assert altered.reason() == ""
+    assert "two roundings" in altered.reason("float16")
+    altered.weights["embed.W_E"][0, -1] = 1 + 2.0**-11
+    assert altered.reason("float16") == ""
+
+
+def test_numbers_in_the_middle_are_rejected() -> None:
+    """1.75 is nearer to the larger number; (a + b) / 2 is smaller, but a + (b - a) / 2 is 1.75."""
+    low, high = -4.021906721552654, 7.521906721552653
+    assert (low + high) / 2 < 1.75 == low + (high - low) / 2
+    number = rasp.numerical(rasp.Map(lambda token: high if token == "b" else low, rasp.tokens)).named("number")
+    model = tracr.compile(number, "ab", 2)
+    altered = Altered(Parsed(model))
+    assert altered.reason() == ""
+    for name, array in altered.weights.items():
+        altered.weights[name] = 0 * array
+    altered.weights["embed.W_E"][:2, 0] = low, 1.75
+    altered.weights["unembed.W_U"][0, 0] = 1.0
+    assert model.with_weights(altered.weights)("ab") == [low, low]
+    assert "another value" in altered.reason()
 
 
 def in_bfloat16(array: NDArray[Any]) -> NDArray[np.float32]:

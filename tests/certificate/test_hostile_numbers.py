@@ -5,6 +5,7 @@ Each model is wrong in some execution that the arithmetic allows; an earlier che
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr_check import ARITHMETICS
 from tracr_check.aggregate import Reading
+from tracr_check.boxes import Read, rounded
+from tracr_check.verdict import Rejected
 
 
 def compiled(program: Any, **options: Any) -> CompiledModel:
@@ -141,6 +144,17 @@ def test_a_sum_of_very_many_terms_has_no_bound() -> None:
         found = one.gamma(many)
         assert found[0] <= found[1] < np.inf
         assert (found[2:] == np.inf).all()
+
+
+def test_rounding_may_make_a_sum_overflow() -> None:
+    """Two million terms that add up to 59,000: each rounding may be up, and 66,000 is infinite in float16."""
+    one, terms = np.ones((1, 1)), 2_000_000
+    read = Read(59_000 * one, 59_000 * one, 59_000 * one, 0 * one, terms * one, 0 * one)
+    assert 59_000 * float(np.exp(terms * np.log1p(2.0**-24))) > 65_504
+    with pytest.raises(Rejected, match="too large"):
+        rounded(read, ARITHMETICS["float16"])
+    few = replace(read, count=1000 * one)
+    assert rounded(few, ARITHMETICS["float16"]) > 0
 
 
 def test_weights_without_end_are_rejected() -> None:

@@ -80,8 +80,8 @@ def execute(
     hidden = np.triu(np.ones((length, length), bool), 1) if causal else None
     for number in range(layers):
         layer = {name.rpartition(".")[2]: w for name, w in weights.items() if name.startswith(f"blocks.{number}.")}
-        heads = layer["W_Q"].shape[0]
-        stream = stream + (_attention(layer, _normed(stream, epsilon), hidden, dot) if heads else np.float32(0))
+        if len(layer["W_Q"]):  # as in the backends: without heads or neurons nothing is added, not even a bias
+            stream = stream + _attention(layer, _normed(stream, epsilon), hidden, dot)
         seen.append(stream)
         if layer["W_in"].shape[1]:
             neurons = np.maximum(dot(_normed(stream, epsilon), layer["W_in"]) + layer["b_in"], np.float32(0))
