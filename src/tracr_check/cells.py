@@ -4,7 +4,9 @@ An s-op may be any number between two ends (a mean with very many values). Its v
 is its middle, and the s-op has this value where its number is within the cell's radius. Cells are 2e-5 wide for
 numbers up to 1 in size, and relative to the number above. Rules that use the number of a value allow for its radius.
 Such an s-op is only added up, averaged or an output, which is right within 1e-4, relative above 1; no rule may conclude
-that two positions hold one number because they hold one cell.
+that two positions hold one number because they hold one cell. A number where two cells meet is within the radius of
+both, and has either: two rules that compute it with other roundings may find different ones. So a mean in an interval
+has no way that finds its cell; a value that is copied has the cell of `moved_codes`, in every rule.
 """
 
 from __future__ import annotations

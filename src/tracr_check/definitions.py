@@ -107,13 +107,14 @@ def units_of(sop: SOp, op: Mapping[str, Any]) -> Array:
 def _quotients(program: Program) -> None:
     """A mean is the quotient of the sum (in units or not) and the width, and undefined if it is not listed.
 
+    Not a mean in an interval (see `Facts.local`).
     If sum and width are not those of any selection (a sum larger than the count allows), no input has both.
     """
     every = program.sops.values()
     widths = {sop.op["selector"]: sop for sop in every if sop.kind == "width"}
     sums = {(sop.op["selector"], sop.op["of"]): sop for sop in every if sop.kind in ("sum", "units")}
     for sop in every:
-        if sop.kind == "aggregation":
+        if sop.kind == "aggregation" and sop.listed:
             selector, source = sop.op["selector"], program.sops[sop.op["value"]]
             total, width = sums.get((selector, source.number)), widths.get(selector)
             if total is not None and width is not None and np.isfinite(source.numbers).all():

@@ -46,10 +46,11 @@ class Facts:
            the model is causal) the query's position: it is the program's own definition, evaluated.
         2. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
 
-        None for an aggregate of an interval: its number is not known from cells.
+        None for an aggregate of an interval: its number is not known from cells. And none for one whose number is in
+        an interval: a number where two cells meet has either, and a way would choose one by its own rounding.
         """
         program, selector = self.program, sop.op["selector"]
-        if sop.kind == "aggregation" and not program.sops[sop.op["value"]].listed:
+        if sop.kind == "aggregation" and not (sop.listed and program.sops[sop.op["value"]].listed):
             return []
         queries, keys = program.sides(selector)
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
