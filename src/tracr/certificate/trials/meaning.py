@@ -138,7 +138,7 @@ class Meaning:
         if (x := number_of(value)) is not None:
             return self._snapped(number, x)
         listed = self.values[number]
-        if listed is None and value is None:
+        if listed is None and value is None and self.sops[number]["domain"]["maybe_none"]:
             return None
         if listed is None or value not in listed:
             raise Undefined
