@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,6 +43,22 @@ def test_the_meaning_is_the_table_interpreters(case: Case, level: int) -> None:
             for number, node in model.program.sops.items():
                 want = np.broadcast_to(expected.codes[number], batch.codes.shape)[row].tolist()
                 assert _same(node.domain, found[number], want), node.label
+
+
+@pytest.mark.parametrize("maybe_none", [True, False])
+def test_nothing_is_in_an_interval_only_where_its_domain_says_so(maybe_none: bool) -> None:
+    """Nothing is selected, and the default is `None`: its place is in no interval of numbers."""
+    interval = {"kind": "interval", "low": 0, "high": 2, "maybe_none": maybe_none}
+    mean = {"kind": "aggregation", "selector": 0, "value": 0, "default": None, "assumed": False}
+    sops: list[dict[str, Any]] = [
+        {"id": 0, "label": "tokens", "op": {"kind": "tokens"}, "domain": {"kind": "finite", "values": [0, 1]}},
+        {"id": 1, "label": "mean", "op": mean, "domain": interval},
+    ]
+    selectors = [{"id": 0, "label": "none", "keys": 0, "queries": 0}]
+    program = {"lengths": [1, 2], "sops": sops, "selectors": selectors, "outputs": [["mean", 1]]}
+    meaning = Meaning({"options": {"causal": False}, "program": program}, {"selectors.0": np.zeros((2, 2), np.int8)})
+    found = meaning.codes([0, 1])
+    assert (found is not None and found[1] == [None, None]) is maybe_none
 
 
 def _same(domain: Any, found: list[Any], want: list[Any]) -> bool:
