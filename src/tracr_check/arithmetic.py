@@ -12,8 +12,8 @@ The theorem holds for every execution that conforms to the named arithmetic. An 
 - **softmax**: the largest score is subtracted from all scores; exp of a number x has a relative error of at most
   (`exp_error` + |x|) u; exp(0) = 1; below -`apart` it is 0, or where the arithmetic leaks at most twice its value;
   the quotient has a relative error of at most 3 u;
-- **copy**: where one key has all the weight, its weight is exactly 1, or within `copy_error` u of 1, and the sum over
-  keys is its product with the value, up to that and twice what the other keys add;
+- **copy**: where one key has all the weight, its weight is exactly 1 and the sum over keys its value, or both are
+  within `copy_error` u of these, rounding included; the other keys add at most twice their part before rounding;
 - **flush**: results smaller than `tiny` (stored ones: than `stored_tiny`) are replaced by 0, either all or none; no
   number larger than `largest` occurs (the checker proves it).
 

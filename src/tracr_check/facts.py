@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from tracr_check.aggregated import aggregated, moved_codes
+from tracr_check.aggregated import aggregated
 from tracr_check.joint import LIMIT, joint_values
 from tracr_check.program import Program
 from tracr_check.variables import ERROR, Codes, Env, Selector, SOp, Truth, Var, Way, different_rows, snap
@@ -40,29 +40,21 @@ class Facts:
     # Local ways
 
     def local(self, sop: SOp) -> list[Way]:
-        """Ways to compute an aggregate or a width without attention.
+        """A way to compute an aggregate or a width without attention, where its keys are known *by shape*.
 
-        1. *Keys by shape*: if what the selector compares at keys (and the value) is a function of (position, length),
-           the keys of an input are known from its length, and the result from the query's values, the length, and (if
-           the model is causal) the query's position: it is the program's own definition, evaluated.
-        2. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
+        If what the selector compares at keys (and the value) is a function of (position, length), the keys of an input
+        are known from its length, and the result from the query's values, the length, and (if the model is causal) the
+        query's position: it is the program's own definition, evaluated.
 
-        None for an aggregate of an interval: its number is not known from cells. None for one that is an interval: two
-        ways may round its number differently, and so put it into different cells (`cells.py`).
+        None for an aggregate of an interval: its number is not known from cells. And none for one whose number is in
+        an interval: a number where two cells meet has either, and a way would choose one by its own rounding.
         """
-        program, selector = self.program, sop.op["selector"]
-        if sop.kind == "aggregation" and not (sop.listed and program.sops[sop.op["value"]].listed):
-            return []
-        queries, keys = program.sides(selector)
+        queries, keys = self.program.sides(sop.op["selector"])
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
-        ways = []
-        if all(one in self.shapes for one in keys | attended):
-            names = (*sorted(queries), *self.place)
-            ways.append(Way(names, lambda rows, *codes: self.by_definition(sop, names, codes)))
-        if sop.kind == "aggregation" and self.own(selector) and self.equal_values(selector, sop.op["value"]):
-            moved = moved_codes(program.sops[sop.op["value"]], sop)
-            ways.append(Way((sop.op["value"],), lambda rows, codes: moved[codes]))
-        return ways
+        if not sop.listed or not all(one in self.shapes for one in keys | attended):  # no interval has a shape
+            return []
+        names = (*sorted(queries), *self.place)
+        return [Way(names, lambda rows, *codes: self.by_definition(sop, names, codes))]
 
     # Lemmas
 

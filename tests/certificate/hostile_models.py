@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from tests.certificate.check_cases import Parsed
 from tracr_check.verdict import Rejected
 
-__all__ = ["ALTERED", "Altered", "flushed", "overflows_before_the_stream", "pad_overflows", "stored_before_its_bias"]
+__all__ = [
+    "ALTERED",
+    "Altered",
+    "flushed",
+    "overflows_before_the_stream",
+    "pad_overflows",
+    "partial_sums_overflow",
+    "stored_before_its_bias",
+]
 
 Weights = dict[str, NDArray[Any]]
 HUGE = 1e20
@@ -183,6 +191,17 @@ def overflows_before_the_stream(model: Altered) -> None:
     model.component(0)
     model.weights["blocks.0.attn.W_V"][0, value, -1] = 1.0
     model.weights["blocks.0.attn.W_O"][0, -1, dim] = 2.0
+    owners = model.hints["layers"][0]["heads"][0]
+    owners[str(dim)] = next(iter(owners.values()))
+
+
+def partial_sums_overflow(model: Altered, factor: float) -> None:
+    """BOS: two products of a head with 2048, which cancel, in a dimension that nothing reads."""
+    value, dim = model.dimension(0.0, bos=2048.0), model.dimension(0.0)
+    for one in (factor, -factor):
+        model.component(0)
+        model.weights["blocks.0.attn.W_V"][0, value, -1] = 1.0
+        model.weights["blocks.0.attn.W_O"][0, -1, dim] = one
     owners = model.hints["layers"][0]["heads"][0]
     owners[str(dim)] = next(iter(owners.values()))
 

@@ -74,7 +74,7 @@ def test_parts_make_up_what_the_interpreter_computes(kind: str, monkeypatch: pyt
             }
             shape: dict[Var, Any] = {"I": np.arange(length), "L": np.full(length, length - 1)}
             env = Env(length, {**here, "T": tokens.astype(np.int64), **shape})
-            own = Env(length, {name: _codes_of_part(parts, name, env) for name in parts.masks})
+            own = Env(length, {name: codes_of_part(parts, name, env) for name in parts.masks})
             for number in aggregates:
                 if program.derivable(number, frozenset(own.codes)):
                     assert program.codes(number, own).tolist() == here[number].tolist()
@@ -83,10 +83,12 @@ def test_parts_make_up_what_the_interpreter_computes(kind: str, monkeypatch: pyt
     assert compared
 
 
-def _codes_of_part(parts: Parts, name: str, env: Env) -> Array:
+def codes_of_part(parts: Parts, name: str, env: Env) -> Array:
     """What a part is at each position of an input, by its definition."""
     masks = [_expanded(parts.program, mask, env, env)[0] for mask in parts.masks[name]]
     chosen = np.logical_and.reduce(masks)
+    if parts.program.causal:
+        chosen = np.tril(chosen)
     if name[0] == "c":
         return np.asarray(chosen.sum(1))
     source = parts.sources[name]

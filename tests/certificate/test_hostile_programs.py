@@ -208,12 +208,12 @@ def wrong_at_c() -> SavedParts:
     return replace(right, weights=wrong.weights, hints=wrong.hints)
 
 
-def wrong_at_start(**more: Any) -> SavedParts:
-    """A network that is wrong for "a" at position 0 of two; and other outputs."""
+def wrong_at_start(length: int = 2, **more: Any) -> SavedParts:
+    """A network that is wrong for "a" at position 0 of two (or of another length); and other outputs."""
     shape = rasp.SequenceMap(lambda place, length: (place, length), rasp.indices, rasp.length)
 
     def made(first: str) -> SavedParts:
-        cells = {("a", (0, 2)): first, ("a", (1, 3)): "y"}
+        cells = {("a", (0, length)): first, ("a", (1, 3)): "y"}
         own = rasp.SequenceMap(lambda token, at: cells.get((token, at), "x"), rasp.tokens, shape)
         return compiled({"own": rasp.categorical(own.named("own")), **more})
 
@@ -268,6 +268,25 @@ def assumed_of_several_kinds() -> SavedParts:
     return replace(parts, tables={**parts.tables, "selectors.50": np.array([[1, 1, 0]] * 3, np.int8)})
 
 
+def mean_between_cells() -> SavedParts:
+    """The mean of three equal numbers is rounded to another cell of its interval than the number itself.
+
+    The program is defined there. An earlier checker took the two ways to compute the cell for a contradiction, and left
+    out the inputs of length 3, on which this network is wrong.
+    """
+    parts = wrong_at_start(3)
+    middles, _ = intervals.cells(0.0, 2.0)
+    borders = middles[1:] / 2 + middles[:-1] / 2
+    number = float(next(x for x in borders if (x + x + x) / 3 > x))
+    place = named(parts)["indices"]["id"]
+    parts.model["program"]["selectors"].append({"id": 50, "label": "all", "keys": place, "queries": place})
+    mean = {"kind": "aggregation", "selector": 50, "value": 100, "default": 0, "assumed": False}
+    parts = beside(parts, ({"kind": "constant"}, [number], None), (mean, [0], None))
+    interval = {"kind": "interval", "low": 0.0, "high": 2.0, "maybe_none": False}
+    named(parts)["s101"].update(domain=interval, encoding="numerical")
+    return replace(parts, tables={**parts.tables, "selectors.50": np.ones((3, 3), np.int8)})
+
+
 HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "a selector named by a text": (lambda: other_selector("own2"), "no whole number"),
     "a selector without a name": (lambda: other_selector(None), "no whole number"),
@@ -282,6 +301,7 @@ HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "numbers that are rounded": (rounded_numbers, "too large to be told apart"),
     "equal tuples": (equal_tuples, "'x' is not surely the largest logit"),
     "assumed of several kinds": (assumed_of_several_kinds, "'x' is not surely the largest logit"),
+    "a mean where two cells meet": (mean_between_cells, "'x' is not surely the largest logit"),
     "copies of two values": (copies_of_two_values, "both selects several values"),
 }
 

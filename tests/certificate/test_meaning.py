@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,16 +45,20 @@ def test_the_meaning_is_the_table_interpreters(case: Case, level: int) -> None:
                 assert _same(node.domain, found[number], want), node.label
 
 
-def test_nothing_is_only_in_an_interval_that_says_so() -> None:
-    """The checker takes a copy of `None` for undefined where the interval has no `None`."""
-    nothing = {"kind": "finite", "values": [None]}
-    op = {"kind": "linear", "terms": [[0, 1.0]], "constant": 0.0}
-    sops: list[dict[str, Any]] = [{"id": 0, "op": {"kind": "constant"}, "domain": nothing}, {"id": 1, "op": op}]
-    for maybe_none in (False, True):
-        sops[1]["domain"] = {"kind": "interval", "low": 0.0, "high": 1.0, "maybe_none": maybe_none}
-        program = {"lengths": [1, 1], "outputs": [["out", 1]], "sops": sops, "selectors": []}
-        codes = Meaning({"program": program, "options": {"causal": False}}, {}).codes([0])
-        assert codes == ({0: [0], 1: [None]} if maybe_none else None)
+@pytest.mark.parametrize("maybe_none", [True, False])
+def test_nothing_is_in_an_interval_only_where_its_domain_says_so(maybe_none: bool) -> None:
+    """Nothing is selected, and the default is `None`: its place is in no interval of numbers."""
+    interval = {"kind": "interval", "low": 0, "high": 2, "maybe_none": maybe_none}
+    mean = {"kind": "aggregation", "selector": 0, "value": 0, "default": None, "assumed": False}
+    sops: list[dict[str, Any]] = [
+        {"id": 0, "label": "tokens", "op": {"kind": "tokens"}, "domain": {"kind": "finite", "values": [0, 1]}},
+        {"id": 1, "label": "mean", "op": mean, "domain": interval},
+    ]
+    selectors = [{"id": 0, "label": "none", "keys": 0, "queries": 0}]
+    program = {"lengths": [1, 2], "sops": sops, "selectors": selectors, "outputs": [["mean", 1]]}
+    meaning = Meaning({"options": {"causal": False}, "program": program}, {"selectors.0": np.zeros((2, 2), np.int8)})
+    found = meaning.codes([0, 1])
+    assert (found is not None and found[1] == [None, None]) is maybe_none
 
 
 def _same(domain: Any, found: list[Any], want: list[Any]) -> bool:
