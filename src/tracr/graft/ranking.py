@@ -113,7 +113,7 @@ class ExplainedBy:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartRanking:
     """The parts of a library at a place of a host, best first; `tried` candidates had the first trial."""
 
@@ -135,19 +135,22 @@ class PartRanking:
 
     def __str__(self) -> str:
         head = f"{self.at}: host {self.host:.4f}, mean-ablated {self.ablated:.4f}, {self.tried} parts tried"
+        columns = f"     {'recovered':22}  {'agreement':9}  {'entropy':>10}  part"
         lines = [
-            f"{number:3d}  {one.recovered or '-'!s:22}  {one.agreement:.3f}  {one.bits:5.2f} bits  {one.part.title}"
+            f"{number:3d}  {one.recovered or '-'!s:22}  {one.agreement:9.3f}  {one.bits:5.2f} bits  {one.part.title}"
             + (f" (and {len(one.equal)} equal)" if one.equal else "")
             for number, one in enumerate(self.rows, 1)
         ]
-        return "\n".join([head, *lines])
+        return "\n".join([head, columns, *lines])
+
+    __repr__ = __str__  # a notebook and the interpreter show the table
 
 
 def explain(
     host: nn.Module,
     at: str | Sequence[str],
     parts: Part | Sequence[Part],
-    data: Any,
+    data: Any = None,
     *,
     share: float = 0.5,
     grafted: int = 12,
