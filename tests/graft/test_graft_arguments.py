@@ -115,6 +115,14 @@ WRONG: dict[str, tuple[Callable[[Given], Any], str]] = {
         lambda one: one.replace(part=graft.library("abcd", 4, names="hist")[0]),
         "the part hist blocks.0.attn.0 does not take the inputs: .* at most 4",
     ),
+    "a library without heads": (
+        lambda one: graft.explain(one.host, AT, graft.parts_of(one.teacher)[1:], one.inputs),
+        "none of 1 is of the kind head",
+    ),
+    "parts that are constant": (
+        lambda one: graft.explain(one.host, AT, one.part, ["a", "b", "c", "d"]),
+        "constant on the 4 inputs",
+    ),
     "no token": (lambda one: one.grafted(torch.zeros((1, 1), dtype=torch.long)), "at least 2 positions"),
 }
 
