@@ -39,6 +39,11 @@ class Given:
         made = self.inputs if data is None else data
         return graft.replace(self.host, at, self.part if part is None else part, made, **options)
 
+    def padded(self, ids: torch.Tensor) -> torch.Tensor:
+        """The logits of a graft that was fitted on inputs of several lengths."""
+        logits: torch.Tensor = graft.replace(self.host, AT, self.part)(ids)
+        return logits
+
     def data(self, ids: Any = None, answers: Any = None, **options: Any) -> graft.GraftData:
         """Data, with the wrong arguments of a test."""
         options = {"start": 1, **options}
@@ -90,6 +95,34 @@ WRONG: dict[str, tuple[Callable[[Given], Any], str]] = {
         "fitted with start=1",
     ),
     "ids that are no whole numbers": (lambda one: one.grafted(torch.zeros((1, 4))), "takes ids"),
+    "ids that are truth values": (lambda one: one.grafted(torch.ones((1, 4), dtype=torch.bool)), "takes ids"),
+    "all inputs to fit with": (lambda one: one.replace(share=1.0), "share must be below 1"),
+    "more than all inputs": (lambda one: one.replace(share=2), "share must be below 1, not 2"),
+    "no BOS": (lambda one: one.grafted(torch.as_tensor(one.ids[:, 1:])), "inputs begin with the ids \\[4\\]"),
+    "padding before BOS": (
+        lambda one: one.padded(torch.tensor([[5, 4, 0, 1]])),
+        "inputs begin with the ids \\[4\\]",
+    ),
+    "padding before a token": (
+        lambda one: one.padded(torch.tensor([[4, 5, 0, 1]])),
+        "a token follows padding, the id 5",
+    ),
+    "a part for other tokens": (
+        lambda one: one.replace(part=graft.library("xyz", 5, names="hist")[0]),
+        "the part hist blocks.0.attn.0 does not take the inputs: token",
+    ),
+    "a part for shorter inputs": (
+        lambda one: one.replace(part=graft.library("abcd", 4, names="hist")[0]),
+        "the part hist blocks.0.attn.0 does not take the inputs: .* at most 4",
+    ),
+    "a library without heads": (
+        lambda one: graft.explain(one.host, AT, graft.parts_of(one.teacher)[1:], one.inputs),
+        "none of 1 is of the kind head",
+    ),
+    "parts that are constant": (
+        lambda one: graft.explain(one.host, AT, one.part, ["a", "b", "c", "d"]),
+        "constant on the 4 inputs",
+    ),
     "no token": (lambda one: one.grafted(torch.zeros((1, 1), dtype=torch.long)), "at least 2 positions"),
 }
 
@@ -108,6 +141,27 @@ def test_lists_may_be_given_where_data_are_wanted(given: Given) -> None:
     assert given.grafted.report(given.inputs).inputs == len(given.inputs)
     assert graft.explain(given.host, AT, given.part, given.inputs).best.part is given.part
     assert [one.title for one in graft.library("ab", 4, names="hist")] == ["hist blocks.0.attn.0", "hist blocks.0.mlp"]
+
+
+def test_a_host_that_tracr_made_needs_no_data(given: Given) -> None:
+    """By default the inputs are those of the host's program; any other host needs ids and answers."""
+    ranking = graft.explain(given.host, AT, graft.parts_of(given.teacher))
+    assert ranking.best.part.name == AT
+    grafted: Any = graft.replace(given.host, AT, given.part)
+    assert len(grafted.fitted.bench.inputs) == len(graft.inputs_of(given.teacher))
+    bare = torch.nn.ModuleDict({"blocks": given.host.blocks})
+    for call in (graft.explain, graft.replace):
+        with pytest.raises(InputError, match=r"needs data with ids and answers[\s\S]*data_of_ids"):
+            call(bare, AT, given.part)
+
+
+def test_tables_are_what_notebooks_show(given: Given) -> None:
+    """A ranking and a report show their tables, with a heading."""
+    ranking = graft.explain(given.host, AT, given.part, given.inputs)
+    assert repr(ranking) == str(ranking)
+    assert str(ranking).splitlines()[1].split() == ["recovered", "agreement", "entropy", "part"]
+    report = given.grafted.report()
+    assert repr(report) == str(report)
 
 
 def test_a_host_without_hooks_says_how_to_get_them(given: Given) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -230,6 +231,38 @@ def test_an_unneeded_component_has_nothing_to_recover(twin: Any) -> None:
     assert report.recovered is None
     assert not report.counts
     assert "nothing to recover" in report.verdict
+
+
+def test_a_cost_that_may_be_chance_does_not_count(twin: Any) -> None:
+    """Both ablations must cost half a point for certain; the verdict names the one that may not."""
+    report = graft.replace(twin.to_torch(), "blocks.0.mlp", graft.Part(twin.teacher, "blocks.0.mlp")).report()
+    assert report.counts
+    assert {name: one.value for name, one in report.costs.items()} == {
+        name: pytest.approx(report.line("host").accuracy - report.line(name).accuracy) for name in ("mean", "resampled")
+    }
+    for name, words in (("mean", "the mean ablation costs"), ("resampled", "on another input costs")):
+        small = dataclasses.replace(report, costs={**report.costs, name: ShareInterval(0.02, 0.004, 0.04)})
+        assert not small.counts
+        assert small.verdict.startswith("does not count: ")
+        assert f"{words} 0.020 [0.004, 0.040]" in small.verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_counts_in_an_untrained_host(twin: Any, seed: int) -> None:
+    """A host with random weights: maps trained on the right answers teach it something, but replace nothing."""
+    host, part = twin.to_torch(), graft.Part(twin.teacher, "blocks.0.attn.0")
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for one in host.parameters():
+            one.normal_(std=0.3)
+    grafted: Any = graft.replace(
+        host, "blocks.0.attn", part, graft.inputs_of(twin.teacher, 400), refine=30, aim="answers"
+    )
+    report = grafted.report()
+    assert not report.counts
+    assert report.raises.low > 0
+    assert "right more often than the host" in str(report)
 
 
 def test_explain_puts_the_true_part_first(twin: Any) -> None:

@@ -68,6 +68,11 @@ def test_saved_grafts_that_do_not_fit_together_are_refused(twin: Any, tmp_path: 
     graft.replace(host, "blocks.0.attn.0", graft.Part(twin.teacher, "blocks.0.attn.0"), inputs).save(folder)
     info, maps = (folder / "graft.json").read_text(), (folder / "maps.safetensors").read_bytes()
     arrays = safetensors.numpy.load(maps)
+    wide = {f"write.{name}": arrays[f"write.{name}"] for name in ("vectors", "positions", "before", "pad")}
+    wide = {name: np.concatenate([one, one], axis=-1) for name, one in wide.items()}
+    wide["part0.read0.weight"] = np.concatenate([arrays["part0.read0.weight"]] * 2)
+    none = {"weight": arrays["part0.read0.weight"][:, :0]}
+    none |= {name: arrays[f"part0.read0.{name}"][:0] for name in ("bias", "codes")}
     changes: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({"at": ["blocks.0.mlp"]}, {}, "takes parts that are mlps"),
         ({"parts": []}, {}, "that do not fit together"),
@@ -75,9 +80,12 @@ def test_saved_grafts_that_do_not_fit_together_are_refused(twin: Any, tmp_path: 
         ({}, {"extra": np.zeros(3, dtype=np.float32)}, "is no map of the graft"),
         ({}, {"part0.read0.weight": arrays["part0.read0.weight"][:-1]}, "different widths"),
         ({}, {"write.positions": arrays["write.positions"][:0]}, "do not fit together"),
+        ({}, {name: arrays[name][:0] for name in ("write.codes", "write.vectors")}, "do not fit together"),
+        ({}, {f"part0.read0.{name}": array for name, array in none.items()}, "do not fit together"),
+        ({}, wide, "are for 128 dimensions, and the host has 64"),
     ]
     for other, held, wrong in changes:
-        packed = safetensors.numpy.save({**arrays, **held})
+        packed = safetensors.numpy.save({**arrays, **{name: np.ascontiguousarray(one) for name, one in held.items()}})
         (folder / "maps.safetensors").write_bytes(packed)
         digest = {"sha256": hashlib.sha256(packed).hexdigest()}
         (folder / "graft.json").write_text(json.dumps({**json.loads(info), **digest, **other}))
@@ -128,7 +136,7 @@ def test_hostile_folders_are_refused(twin: Any, tmp_path: Path) -> None:
             digest = hashlib.sha256(changed).hexdigest()
             (folder / "graft.json").write_text(json.dumps({**info, "sha256": digest}))
             attempt(name)
-    assert set(loaded) <= {"pad", "start", "write.positions"}
+    assert set(loaded) <= {"before", "pad", "start", "write.positions"}
     (folder / "maps.safetensors").write_bytes(packed)
     (folder / "graft.json").write_text(json.dumps({**info, "at": ["blocks.0.attn.7"]}))
     with pytest.raises(FormatError, match="not a graft of this host"):

@@ -111,6 +111,12 @@ class GraftData:
         """Which places [input, token] hold a token."""
         return tokens_of(self.inputs, self.longest)
 
+    @property
+    def before(self) -> tuple[int, ...] | None:
+        """The ids before the first token; `None` if they differ between inputs."""
+        found = self.ids[:, : self.start]
+        return None if (found != found[:1]).any() else tuple(found[0].tolist())
+
     @cached_property
     def scored(self) -> NDArray[np.bool_]:
         """Which places [input, token] are scored: those that every output has an answer for."""

@@ -48,9 +48,11 @@ class Grafted(nn.Module):
         start: int,
         pad: int | None,
         fitted: Fitted | None = None,
+        before: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
         self.hosted, self.sites, self.start, self.pad, self.fitted = host, sites, start, pad, fitted
+        self.before = before  # the ids before the first token, if they are the same in all data, such as BOS
         self.compiled_parts, self.write = nn.ModuleList(parts), write
         self.out, self.written = nn.Identity(), nn.Identity()
         self.to(host.device)
@@ -84,7 +86,12 @@ class Grafted(nn.Module):
         return self._run(ids, {})
 
     def _run(self, ids: torch.Tensor, hooks: Mapping[str, Hook]) -> torch.Tensor:
-        if not isinstance(ids, torch.Tensor) or ids.ndim != 2 or ids.is_floating_point():
+        self._check(ids)
+        return self.hosted.run_with(self.sites, ids, lambda stream: self.written_for(stream, ids), hooks)
+
+    def _check(self, ids: torch.Tensor) -> None:
+        """Refuse ids that are not laid out as in the data that the maps were fitted on."""
+        if not isinstance(ids, torch.Tensor) or ids.ndim != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
             raise InputError("a grafted model takes ids [batch, position]", hint="use the host's encode")
         if ids.shape[1] <= self.start:
             raise InputError(
@@ -97,7 +104,14 @@ class Grafted(nn.Module):
                 f"the maps were fitted on up to {longest} positions, not {ids.shape[1]}",
                 hint="fit with longer inputs in the data",
             )
-        return self.hosted.run_with(self.sites, ids, lambda stream: self.written_for(stream, ids), hooks)
+        if self.before is not None and (ids[:, : self.start] != torch.tensor(self.before, device=ids.device)).any():
+            raise InputError(
+                f"inputs begin with the ids {list(self.before)} in the data that the maps were fitted on, not here",
+                hint="put BOS before the tokens, as in the data, and padding after them",
+            )
+        padding = ids[:, self.start :] == self.pad if self.pad is not None else torch.zeros_like(ids[:, :1]).bool()
+        if (padding[:, :-1] & ~padding[:, 1:]).any():
+            raise InputError(f"a token follows padding, the id {self.pad}", hint="put padding after the tokens")
 
     def written_for(self, stream: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """What the parts write [batch, position, d_model], for the normalised stream."""

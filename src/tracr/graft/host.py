@@ -50,6 +50,14 @@ class HostModel:
         """The device of the weights."""
         return next(iter([*self.module.parameters(), *self.module.buffers()])).device
 
+    @property
+    def width(self) -> int | None:
+        """The dimensions of the residual stream, if the host says them."""
+        found = getattr(getattr(self.module, "cfg", None), "d_model", None)
+        if found is None:
+            found = next((one.W_O.shape[-1] for one in self.module.modules() if hasattr(one, "W_O")), None)
+        return None if found is None else int(found)
+
     def require(self, place: GraftPlace) -> HostSites:
         """The hooks of a place, or an error if the host does not have it."""
         stream = place.stream if place.stream in self.points else place.stream.replace("_mid", "_pre")

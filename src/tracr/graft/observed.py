@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.errors import InputError
 from tracr.graft.part import Part, streams_before
 
 __all__ = ["CodedValues", "ObservedPart", "coded", "observe", "tokens_of", "written_by"]
@@ -114,9 +115,19 @@ def observe(parts: Sequence[Part], inputs: Sequence[Sequence[Any]]) -> list[Obse
     found = []
     for part in parts:
         if id(part.model) not in streams:
-            streams = {id(part.model): streams_before(part.model, inputs)}  # the parts of a model follow each other
+            streams = {id(part.model): _streams(part, inputs)}  # the parts of a model follow each other
         found.append(_observed(part, streams[id(part.model)], real))
     return found
+
+
+def _streams(part: Part, inputs: Sequence[Sequence[Any]]) -> dict[str, Array]:
+    try:
+        return streams_before(part.model, inputs)
+    except InputError as error:
+        raise InputError(
+            f"the program of the part {part.title} does not take the inputs: {error.diagnostic.what}",
+            hint="compile it for the tokens and the length of the data, as graft.library(vocab, max_seq_len) does",
+        ) from error
 
 
 def tokens_of(inputs: Sequence[Sequence[Any]], longest: int | None = None) -> NDArray[np.bool_]:

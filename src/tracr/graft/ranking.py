@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from tracr.arguments import whole
-from tracr.errors import TracrError
+from tracr.errors import InputError, TracrError
 from tracr.graft.controls import recovery_of
 from tracr.graft.data import GraftData, exchanged_inputs
 from tracr.graft.fitting import fit_write, fit_write_means
@@ -60,6 +60,8 @@ SHOWN = 96  # inputs of the first trial
 ENOUGH = 0.99  # if a part recovers this, and agrees so often, in closed form, only simpler parts are refined,
 HALF = 0.5  # if they recover this
 FEWER = 5  # candidates whose maps are refined
+
+Candidate = tuple[ObservedPart, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,7 @@ class ExplainedBy:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartRanking:
     """The parts of a library at a place of a host, best first; `tried` candidates had the first trial."""
 
@@ -135,19 +137,22 @@ class PartRanking:
 
     def __str__(self) -> str:
         head = f"{self.at}: host {self.host:.4f}, mean-ablated {self.ablated:.4f}, {self.tried} parts tried"
+        columns = f"     {'recovered':22}  {'agreement':9}  {'entropy':>10}  part"
         lines = [
-            f"{number:3d}  {one.recovered or '-'!s:22}  {one.agreement:.3f}  {one.bits:5.2f} bits  {one.part.title}"
+            f"{number:3d}  {one.recovered or '-'!s:22}  {one.agreement:9.3f}  {one.bits:5.2f} bits  {one.part.title}"
             + (f" (and {len(one.equal)} equal)" if one.equal else "")
             for number, one in enumerate(self.rows, 1)
         ]
-        return "\n".join([head, *lines])
+        return "\n".join([head, columns, *lines])
+
+    __repr__ = __str__  # a notebook and the interpreter show the table
 
 
 def explain(
     host: nn.Module,
     at: str | Sequence[str],
     parts: Part | Sequence[Part],
-    data: Any,
+    data: Any = None,
     *,
     share: float = 0.5,
     grafted: int = 12,
@@ -173,10 +178,7 @@ def explain(
     """
     count, steps = whole("grafted", grafted, 1), whole("refine", refine)
     bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens, interchanged=True)
-    kind = "head" if bench.sites.place.kind == "attn" else "mlp"
-    candidates = distinct([one for one in part_list("parts", parts) if one.kind == kind], bench.inputs)
-    if not candidates:
-        raise TracrError(f"no part of the library can be at {bench.sites.place.name}", hint="pass other parts")
+    candidates = _candidates(bench, part_list("parts", parts))
     chosen = _first_trial(bench, [one for one, _ in candidates])[:count]
     recovery = recovery_of(bench, seed)
     going = [candidates[number] for number in chosen]
@@ -194,6 +196,24 @@ def explain(
         len(candidates),
         tuple(_ordered(rows)),
     )
+
+
+def _candidates(bench: Workbench, parts: Sequence[Part]) -> list[Candidate]:
+    """The parts that can be at the place, one of each kind; an error if there are none."""
+    name, kind = bench.sites.place.name, "head" if bench.sites.place.kind == "attn" else "mlp"
+    mine = [one for one in parts if one.kind == kind]
+    if not mine:
+        raise TracrError(
+            f"no part of the library can be at {name}: none of {len(parts)} is of the kind {kind}",
+            hint="heads take the place of heads, neurons that of an MLP",
+        )
+    found = distinct(mine, bench.inputs)
+    if not found:
+        raise InputError(
+            f"no part of the library can be at {name}: all outputs are constant on the {len(bench.inputs)} inputs",
+            hint="give more inputs, or other parts",
+        )
+    return found
 
 
 def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[int]:
@@ -217,9 +237,6 @@ def _simplest_first(values: Any, bits: Sequence[float], enough: float) -> list[i
             (0, round(bits[one], 9), -values[one]) if values[one] >= enough else (1, -values[one], bits[one])
         ),
     )
-
-
-Candidate = tuple[ObservedPart, tuple[str, ...]]
 
 
 def _worth_refining(rows: Sequence[ExplainedBy]) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HostScore", "Recovery", "ShareInterval", "recovered_loss"]
+__all__ = ["LEAST", "HostScore", "Recovery", "ShareInterval", "recovered_loss"]
 
 Array = NDArray[Any]
 DRAWS = 1000

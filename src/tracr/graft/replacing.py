@@ -14,7 +14,7 @@ from torch import nn
 
 from tracr.arguments import as_list, number, one_of, whole
 from tracr.errors import InputError, TracrError
-from tracr.graft.data import GraftData, data_of_program, exchanged_inputs
+from tracr.graft.data import GraftData, data_of_program, exchanged_inputs, inputs_of
 from tracr.graft.fitting import MANY, Gram, ReadMap, WriteMap, exemplars, fit_read, fit_write, gram_of
 from tracr.graft.grafted import Grafted
 from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, check_repeats, recorded
@@ -215,7 +215,8 @@ class Workbench:
         write = WriteModule(self.write(output))
         fitted = Fitted(self, tuple(observed), output, refine)
         parts = self.modules(observed, swaps)
-        grafted = Grafted(self.host, self.sites, parts, write, self.fit.start, self.fit.pad, fitted)
+        start, before = self.fit.start, self.fit.before
+        grafted = Grafted(self.host, self.sites, parts, write, start, self.fit.pad, fitted, before)
         if refine:
             from tracr.graft.refining import refine_maps
 
@@ -238,16 +239,16 @@ def _instead(written: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:
 
 
 def as_data(host: nn.Module, data: Any) -> GraftData:
-    """Data as it is, or a list of inputs for a host that knows its program."""
+    """Data as it is; for a host that knows its program, a list of inputs, or by default the inputs of the program."""
     if isinstance(data, GraftData):
         return data
     model = getattr(host, "compiled", None)
     if model is None or not hasattr(model, "program"):
         raise InputError(
             "a host that was not made by tracr needs data with ids and answers",
-            hint="use graft.data_of_ids(inputs, ids, answers), or graft.data_of_program(model, inputs)",
+            hint="pass graft.data_of_ids(inputs, ids, answers), or graft.data_of_program(model, inputs), as data",
         )
-    return data_of_program(model, as_list("data", data, error=InputError))
+    return data_of_program(model, inputs_of(model) if data is None else as_list("data", data, error=InputError))
 
 
 def workbench(
@@ -267,13 +268,24 @@ def workbench(
     """
     found = HostModel(host)
     sites = found.require(place_of(at))
-    fit, test = as_data(host, data).split(number("share", share, above=0), whole("seed", seed))
+    fit, test = as_data(host, data).split(_share(share), whole("seed", seed))
     aim, tokens = one_of("aim", aim, ("host", "answers")), one_of("tokens", tokens, ("all", "scored"))
     check_repeats(found, fit.ids)
     records = recorded(found, sites, fit.ids), recorded(found, sites, test.ids)
     for side, record in zip((fit, test), records, strict=True):
         side.check_answers(record.logits.shape[-1])
     return Workbench(found, sites, fit, test, *records, aim, seed, tokens, interchanged and aim == "host")
+
+
+def _share(given: Any) -> float:
+    """A share of the inputs, neither none nor all of them."""
+    found = number("share", given, above=0)
+    if found >= 1:
+        raise InputError(
+            f"share must be below 1, not {found:g}",
+            hint="write share=0.5, for example: the other inputs are for testing",
+        )
+    return found
 
 
 def joint_output(observed: Sequence[ObservedPart]) -> CodedValues:
@@ -298,7 +310,7 @@ def replace(
     host: nn.Module,
     at: str | Sequence[str],
     part: Part | Sequence[Part],
-    data: Any,
+    data: Any = None,
     *,
     share: float = 0.5,
     refine: int = 0,
@@ -316,7 +328,8 @@ def replace(
         host: a torch module with TransformerLens's hook names.
         at: the component: "blocks.0.attn.1", a list of heads of a layer, "blocks.0.attn" (all heads), "blocks.0.mlp".
         part: a part, or several whose outputs are written together.
-        data: `GraftData`; for a host made by tracr, a list of inputs is enough.
+        data: `GraftData`; for a host made by tracr, a list of inputs is enough, and by default the inputs are those of
+            `inputs_of`.
         share: the share of the inputs to fit with; the others are for `report`.
         refine: steps of gradient descent on the maps (`refining.py`) after the closed form.
         aim: what the host's answers should be near to, when maps that write are compared or refined: its own ("host"),

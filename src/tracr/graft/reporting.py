@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tracr.errors import InputError, UnknownName
 from tracr.graft.controls import ablations_of, controls_of
 from tracr.graft.host import recorded
-from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
+from tracr.graft.recovery import LEAST, HostScore, Recovery, ShareInterval, recovered_loss
 from tracr.graft.replacing import as_data, joint_output
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ReportLine:
         return {**self.__dict__, "recovered": share}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReplacementReport:
     """A replacement on inputs that its maps were not fitted on.
 
@@ -59,7 +59,9 @@ class ReplacementReport:
     `unseen` is the share of tokens at which the part's output is a value that no fitted input has: what to write there
     is not known. `excess` is by how much the replacement is right more often than with the output that the part's
     program says, on the same maps that write. A replacement that is right *because* its variables are read wrong does
-    not do what its program says, and does not count.
+    not do what its program says, and does not count. `costs` says by how much the host is right more often than
+    mean-ablated, and than resampled ("mean", "resampled"); `raises`, by how much the replacement is right more often
+    than the host.
     """
 
     at: str
@@ -69,8 +71,9 @@ class ReplacementReport:
     positions: tuple[ShareInterval | None, ...]
     reads: dict[str, float]
     unseen: float
-    cost: float
+    costs: dict[str, ShareInterval]
     excess: ShareInterval
+    raises: ShareInterval
 
     def line(self, name: str) -> ReportLine:
         """The line of a name: "host", "zeroed", "mean", "resampled", "replaced", "program", or that of a control."""
@@ -87,6 +90,16 @@ class ReplacementReport:
         return self.line("replaced").recovered
 
     @property
+    def cost(self) -> float:
+        """What the mean ablation costs in accuracy."""
+        return self.costs["mean"].value
+
+    @property
+    def matters(self) -> bool:
+        """Whether the host needs the component: each ablation costs half a point or more, for certain."""
+        return all(one.low >= LEAST for one in self.costs.values())
+
+    @property
     def controls(self) -> tuple[ReportLine, ...]:
         """The lines of the controls."""
         return tuple(one for one in self.lines if one.beaten is not None)
@@ -95,7 +108,9 @@ class ReplacementReport:
     def counts(self) -> bool:
         """Whether the replacement recovers something, as its program says, and beats every control."""
         share = self.recovered
-        return share is not None and share.low > 0 and self.faithful and all(one.beaten for one in self.controls)
+        if share is None or share.low <= 0 or not self.matters:
+            return False
+        return self.faithful and all(one.beaten for one in self.controls)
 
     @property
     def faithful(self) -> bool:
@@ -107,6 +122,10 @@ class ReplacementReport:
         """Whether it counts, and why not, in a sentence."""
         if self.recovered is None:
             return "does not count: the ablation costs less than half a point, so there is nothing to recover"
+        if not self.matters:
+            name, cost = min(self.costs.items(), key=lambda one: one[1].low)
+            done = {"mean": "the mean ablation", "resampled": "the component's output on another input"}[name]
+            return f"does not count: {done} costs {cost} of the accuracy, which may be less than half a point"
         unbeaten = [f"{one.kind} ({one.name})" for one in self.controls if not one.beaten]
         if unbeaten:
             return f"does not count: not better than {', '.join(unbeaten)}"
@@ -124,6 +143,8 @@ class ReplacementReport:
             "part": self.part,
             "inputs": self.inputs,
             "cost": self.cost,
+            "costs": {name: one.to_dict() for name, one in self.costs.items()},
+            "raises": self.raises.to_dict(),
             "counts": self.counts,
             "verdict": self.verdict,
             "lines": [one.to_dict() for one in self.lines],
@@ -147,7 +168,11 @@ class ReplacementReport:
         end = [f"read right: {reads}", f"recovered by position: {places}"]
         if self.unseen:
             end.append(f"the part's output at {self.unseen:.1%} of the tokens is a value that was not fitted")
+        if self.raises.low > 0:
+            end.append(f"right more often than the host, by {self.raises} of the tokens")
         return "\n".join([head, *table, *end, self.verdict])
+
+    __repr__ = __str__  # a notebook and the interpreter show the table
 
 
 def departure(excess: ShareInterval) -> str | None:
@@ -190,8 +215,9 @@ def report_of(grafted: Grafted, fitted: Fitted, data: Any, others: Sequence[Part
         tuple(recovery.recovered(replaced, at) for at in range(test.longest)),
         _reads(grafted, fitted),
         _unseen(fitted),
-        recovery.cost,
+        {name: recovery.difference(host, scored(ablated[name])) for name in ("mean", "resampled")},
         recovery.difference(replaced, said),
+        recovery.difference(replaced, host),
     )
 
 

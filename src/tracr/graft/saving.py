@@ -55,6 +55,7 @@ def save(grafted: Grafted, folder: str | Path, *, overwrite: bool = False) -> No
         "at": [f"blocks.{place.layer}.attn.{head}" for head in place.heads] or [place.name],
         "start": grafted.start,
         "pad": grafted.pad,
+        "before": None if grafted.before is None else list(grafted.before),
         "host": host_digest(grafted.host),
         "parts": [[part.name, part.program] for part in grafted.parts],
         "sha256": hashlib.sha256(packed).hexdigest(),
@@ -91,7 +92,7 @@ def load(folder: str | Path, host: nn.Module) -> Grafted:
     path = as_path("folder", folder, error=FormatError)
     try:
         keys = ("format", "version", "at", "start", "pad", "host", "parts", "sha256")
-        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys)
+        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys, ("before",))
         given["format"].choice((FORMAT,))
         if given["version"].integer() != VERSION:
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
@@ -102,6 +103,7 @@ def load(folder: str | Path, host: nn.Module) -> Grafted:
             raise FormatError(f"{MAPS} was changed after it was saved", hint=AGAIN)
         arrays = models.tensors(packed, MAPS)
         start, pad = _small(given["start"]), None if given["pad"].data is None else _small(given["pad"])
+        before = _before(given, start)
         modules = [PartModule(part, _reads(arrays, number, part)) for number, part in enumerate(parts)]
         write = _write(arrays, start, sum(len(part.weights.writes) for part in parts))
         check_kinds(place, parts)
@@ -115,9 +117,24 @@ def load(folder: str | Path, host: nn.Module) -> Grafted:
         )
     try:
         sites = hosted.require(place)
+        _check_width(hosted, len(write.pad))
     except TracrError as error:
         raise FormatError(f"{path} is not a graft of this host: {error.diagnostic.what}", hint=AGAIN) from None
-    return Grafted(hosted, sites, modules, WriteModule(write), start, pad)
+    return Grafted(hosted, sites, modules, WriteModule(write), start, pad, before=before)
+
+
+def _before(given: dict[str, Reader], start: int) -> tuple[int, ...] | None:
+    """The ids before the first token; grafts saved by older versions have none."""
+    if "before" not in given or given["before"].data is None:
+        return None
+    return tuple(_small(one) for one in given["before"].items(count=start))
+
+
+def _check_width(host: HostModel, width: int) -> None:
+    """Refuse maps for a stream that is not the host's."""
+    own = host.width
+    if own is not None and own != width:
+        raise FormatError(f"its maps are for {width} dimensions, and the host has {own}", hint=AGAIN)
 
 
 def _small(reader: Reader) -> int:
@@ -140,7 +157,7 @@ def _reads(arrays: dict[str, Any], number: int, part: Part) -> list[ReadMap]:
             _array(arrays, f"part{number}.read{place}.{name}", dims)
             for name, dims in (("weight", 2), ("bias", 1), ("codes", 2))
         )
-        if weight.shape[1] != len(bias) or codes.shape != (len(bias), len(variable.slots)):
+        if not len(bias) or weight.shape[1] != len(bias) or codes.shape != (len(bias), len(variable.slots)):
             raise FormatError(f"{MAPS} has maps for {variable.label} that do not fit together", hint=AGAIN)
         found.append(ReadMap(weight, bias, codes))
     return found
@@ -149,7 +166,7 @@ def _reads(arrays: dict[str, Any], number: int, part: Part) -> list[ReadMap]:
 def _write(arrays: dict[str, Any], start: int, width: int) -> WriteMap:
     held = {name: _array(arrays, f"write.{name}", 1 if name == "pad" else 2) for name in WRITES}
     model = len(held["pad"])
-    fits = held["codes"].shape[1] == width and len(held["codes"]) == len(held["vectors"])
+    fits = held["codes"].shape[1] == width and 0 < len(held["codes"]) == len(held["vectors"])
     fits = fits and len(held["before"]) == start and len(held["positions"]) > 0
     if not fits or any(held[name].shape[1] != model for name in WRITES[1:4]):
         raise FormatError(f"{MAPS} has maps for writing that do not fit together", hint=AGAIN)

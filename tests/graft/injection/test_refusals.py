@@ -51,6 +51,14 @@ def raising() -> None:
     injected_into(random_host(), rasp.Map(lambda n: 1 // (n - 1), COUNT), "a.", 4)
 
 
+def compared_with_none() -> None:
+    """A selector that compares the token before, which may be None, with tokens."""
+    before = rasp.Select(rasp.indices, rasp.Map(lambda i: i - 1, rasp.indices), rasp.Comparison.EQ)
+    previous = rasp.Aggregate(before, rasp.tokens, default=None)
+    same = rasp.Select(previous, rasp.tokens, rasp.Comparison.LT)
+    injected_into(random_host(), rasp.SelectorWidth(same), "a.", 4)
+
+
 def one_length() -> None:
     """A program for inputs of one length."""
     injected_into(random_host(), rasp.ConstantSOp([1, 2, 3]), "a.", 3)
@@ -67,6 +75,7 @@ REFUSED: tuple[tuple[Callable[[], object], type[TracrError], str], ...] = (
     (both_directions, CompileError, "both directions"),
     (several_outputs, CompileError, "2 outputs"),
     (raising, CompileError, "raises"),
+    (compared_with_none, CompileError, r"(?s)raises.*give an aggregate .* a default"),
     (one_length, CompileError, "inputs of 3 to 3 tokens"),
     (too_long, TracrError, "the host takes"),
     (lambda: inject(random_host(), COUNT, "unused", **GOOD), TracrError, "is measured on data"),

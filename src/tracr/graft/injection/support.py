@@ -14,6 +14,7 @@ from tracr.ir.selectors import Selector
 __all__ = ["literals_of", "refuse_unsupported"]
 
 TOTAL = "make the function return a value for all values, None for example"
+COMPARED = "compare values of one kind: give an aggregate that may find nothing a default such as 0 or 'nothing'"
 NONE = type(None)
 
 
@@ -40,7 +41,7 @@ def refuse_unsupported(program: Tables) -> None:
     for selector in program.selectors.values():
         table = getattr(selector, "table", None)
         if table is not None and (table == ERROR).any():
-            raise CompileError("it raises for some values", expression=selector, hint=TOTAL)
+            raise CompileError("it raises for some values", expression=selector, hint=COMPARED)
 
 
 def _check_values(program: Tables, node: InferredNode) -> None:
