@@ -63,17 +63,32 @@ class Reading:
         return max(float(self.size.max(initial=0.0)), self.bos_size, self.pad_size)
 
     def alone(self, sizes: Array) -> Array:
-        """The errors of values that have all the weight."""
+        """The errors of values that have all the weight; none of values all of whose products are 0."""
         a = self.a
         lost = (self.gain + 1) * a.stored_tiny + 4 * (self.terms + 2) * a.tiny
         flushed = lost if self.tail or a.copy_error else 0.0
         stored = 2 * a.storing if self.tail else 0.0
-        return (1.01 * (self.tail + a.copies) + stored) * sizes + flushed
+        return np.where(sizes > 0, (1.01 * (self.tail + a.copies) + stored) * sizes + flushed, 0.0)
 
     def shared(self, selection: Selection) -> float:
         """The relative error of a value that is made of several."""
         sums = float(self.a.gamma(self.keys + 2))
         return math.expm1(selection.weight_error(self.keys, self.a) + sums + self.tail + 3 * self.a.storing) + 2.0**-44
+
+    def averaged(self, selection: Selection) -> float:
+        """The error of a mean of w selected values, relative to the largest of them.
+
+        If keys that are not selected have no weight (BOS, too), and one component is all that is read (so that there is
+        no `tail`), the sum has w products that are not 0, each at most e^rho / w of the largest value. An addition is
+        off by u times its result, which is at most this times the number of products below it in the tree; the trees
+        with the largest sum of these numbers add one product after the other: 2 + 3 + ... + w < w (w + 1) / 2. So the
+        additions together are off by about (w + 1) / 2 u, not w u, with the rounding of the products by (w + 3) / 2 u;
+        their own errors make it gamma(w + 3) / 2.
+        """
+        if self.a.leaks or self.tail:
+            return self.shared(selection)
+        sums = float(self.a.gamma(self.keys + 4)) / 2
+        return math.expm1(selection.weight_error(self.keys, self.a) + sums + 3 * self.a.storing) + 2.0**-44
 
     def flushed(self, selection: Selection | None) -> float:
         """What a mean of several values loses where numbers are flushed; `None`: nothing is known of the weights."""
@@ -259,6 +274,6 @@ def _means(
     numbers, radius = target.numbers[codes], target.radius[codes] + float(source.radius.max())
     off = abs(fit.slope) * (1.1e-9 * np.maximum(1.0, np.abs(numbers)) + radius)
     mean = fit.slope * numbers + fit.offset
-    rounding = reading.shared(selection) * size + reading.flushed(selection)
+    rounding = reading.averaged(selection) * size + reading.flushed(selection)
     error = rounding + off + 2.0**-50 * (np.abs(mean) + 2 * abs(fit.offset))
     return codes, mean + fit.r_lo - error, mean + fit.r_hi + error

@@ -10,6 +10,7 @@ by at most (k + 3) 2^-52 s, and by nothing if all products are multiples of g an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -23,12 +24,15 @@ from tracr_check.variables import Array, Env, Var
 from tracr_check.verdict import need
 
 __all__ = [
+    "ANYWHERE",
     "INF",
     "Boxes",
     "Read",
     "State",
     "add_reads",
+    "bias_read",
     "chunks",
+    "different_rows",
     "exactly",
     "farthest",
     "grid_of",
@@ -71,6 +75,17 @@ def chunks(rows: int, cells: int, most: int) -> Iterator[slice]:
     """All rows, so many at a time that those of one chunk have at most so many cells; `cells`: of a row."""
     step = max(1, most // max(1, cells))
     return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def different_rows(rows: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of all rows with the same numbers, and for each row the place of its own among these.
+
+    >>> [found.tolist() for found in different_rows(np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]]))]
+    [[0, 1], [0, 1, 0]]
+    """
+    known: dict[bytes, int] = {}
+    kinds = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows + 0.0], dtype=np.int64)
+    return np.unique(kinds, return_index=True)[1], kinds
 
 
 def on_grid(lo: Array, hi: Array, grid: Array) -> tuple[Array, Array]:
@@ -230,18 +245,45 @@ def read_boxes(boxes: Boxes, matrix: Array) -> Read:
     used = (matrix[boxes.dims] != 0).any(1) & ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
     kept, weights = boxes.at(used), matrix[boxes.dims[used]]
     need(len(boxes.lo) * weights.size <= WORK, "too many products of values and weights")
-    middle, radius = (kept.lo + kept.hi) / 2, (kept.hi - kept.lo) / 2
     some = (kept.lo != 0) | (kept.hi != 0)
-    centre, spread = middle @ weights, radius @ np.abs(weights)
-    up, down = signed_sums(kept.lo, kept.hi, weights)
-    count = some.astype(np.float64) @ (weights != 0).astype(np.float64)
-    grid = product_grid(np.where(some, kept.grid, INF), grid_of(weights))
+    few = some.sum(0) @ (weights != 0).sum(1) <= len(boxes.lo) * matrix.shape[1]
+    centre, spread, up, down, count, grid = (_few_products if few else _all_products)(kept, some, weights)
     size = up + down
     point = (spread == 0) & (size <= 2.0**52 * grid)
     slack = np.where(point, 0.0, (count + 3) * 2.0**-52 * size)
     larger = 1 + (count + 3) * 2.0**-52  # up and down are rounded sums too
     up, down = (np.where(point, part, part * larger) for part in (up, down))
     return Read(centre - spread - slack, centre + spread + slack, up, down, count, grid)
+
+
+def _all_products(boxes: Boxes, some: NDArray[np.bool_], weights: Array) -> Iterator[Array]:
+    """Sums over dimensions of boxes (`some` are not 0) times weights: middles, radii, up, down, count; and the grid."""
+    yield (boxes.lo + boxes.hi) / 2 @ weights
+    yield (boxes.hi - boxes.lo) / 2 @ np.abs(weights)
+    yield from signed_sums(boxes.lo, boxes.hi, weights)
+    yield some.astype(np.float64) @ (weights != 0).astype(np.float64)
+    yield product_grid(np.where(some, boxes.grid, INF), grid_of(weights))
+
+
+def _few_products(boxes: Boxes, some: NDArray[np.bool_], weights: Array) -> Iterator[Array]:
+    """The same, product by product, if few are not 0: of the boxes that are not 0, each by all weights of its row."""
+    row, dim = np.nonzero(some)
+    inner, column = np.nonzero(weights)
+    times = np.bincount(inner, minlength=len(weights))
+    first, own = (np.cumsum(times) - times)[dim], times[dim]
+    at = np.repeat(np.arange(len(dim)), own)
+    by = np.arange(len(at)) - np.repeat(np.cumsum(own) - own - first, own)
+    w, cells, shape = weights[inner, column][by], row[at] * weights.shape[1] + column[by], (len(some), weights.shape[1])
+    lo, hi, grid = (end[row, dim][at] for end in (boxes.lo, boxes.hi, boxes.grid))
+    low, high = np.where(w > 0, lo, hi) * w, np.where(w > 0, hi, lo) * w
+    sums = (lo + hi) / 2 * w, (hi - lo) / 2 * np.abs(w), np.maximum(high, 0.0), np.maximum(-low, 0.0), np.ones(len(w))
+    for terms in sums:
+        total: Array = np.bincount(cells, terms, math.prod(shape)).astype(np.float64)  # whole numbers without terms
+        yield total.reshape(shape)
+    found = np.full(math.prod(shape), INF)
+    known = np.isfinite(grid)
+    np.minimum.at(found, cells[known], grid[known] * grid_of(w[known]))
+    yield found.reshape(shape)
 
 
 def signed_sums(lo: Array, hi: Array, weights: Array) -> tuple[Array, Array]:
@@ -260,9 +302,9 @@ def product_grid(left: Array, right: Array) -> Array:
         return np.broadcast_to(product_grid(least[None], right), (rows, columns)).copy()
     found = np.full((rows, columns), INF)
     for place in range(inner):
-        a, b = left[:, place][:, None], right[place][None]
-        known = np.isfinite(a) & np.isfinite(b)
-        np.minimum(found, np.where(known, np.where(known, a, 0.0) * np.where(known, b, 0.0), INF), out=found)
+        a, b = np.flatnonzero(np.isfinite(left[:, place])), np.flatnonzero(np.isfinite(right[place]))
+        cells = np.ix_(a, b)
+        found[cells] = np.minimum(found[cells], np.outer(left[a, place], right[place, b]))
     return found
 
 
@@ -278,14 +320,20 @@ def add_reads(first: Read, second: Read) -> Read:
 
 
 def read_state(state: State, matrix: Array, bias: Array) -> dict[Var, Read]:
-    """What columns of a matrix, and a bias, read of each variable. The bias belongs to "1"."""
-    found = {name: _grainy(read_boxes(boxes, matrix), state.grain) for name, boxes in state.tables.items()}
-    row = np.asarray(bias, np.float64)[None]
-    own = number_read(row, row, (row != 0) * 1.0, grid_of(row))
+    """What columns of a matrix, and a bias, read of each variable that they read at all. The bias belongs to "1"."""
+    some = {name: boxes for name, boxes in state.tables.items() if matrix[boxes.dims].any()}
+    found = {name: _grainy(read_boxes(boxes, matrix), state.grain) for name, boxes in some.items()}
+    own = bias_read(bias)
     if state.blur is not None:
         own = add_reads(own, state.blur(matrix))
     found["1"] = add_reads(found["1"], own) if "1" in found else own
     return found
+
+
+def bias_read(bias: Array) -> Read:
+    """What is read of a bias: one row."""
+    row = np.asarray(bias, np.float64)[None]
+    return number_read(row, row, (row != 0) * 1.0, grid_of(row))
 
 
 def _grainy(read: Read, grain: float) -> Read:

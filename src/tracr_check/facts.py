@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -16,9 +17,9 @@ from tracr_check.verdict import Rejected, need
 __all__ = ["Facts"]
 
 SMALL = 200_000  # joint values in a lemma
-CLASSES = 3_000
 CELLS = 20_000_000  # pairs of queries and keys
 SORTED = 20  # codes that are computed in the time in which a row is sorted
+CLASSES = math.isqrt(CELLS)  # of an order
 
 
 class Facts:
@@ -116,6 +117,7 @@ class Facts:
         if env is None or not env.rows:
             return None
         classes = env.different(names)
+        self.program.spend(classes.rows**2)
         chosen, defined = self.program.selected(selector, classes, classes)
         if not defined.all() or not _total_order(chosen):
             return None

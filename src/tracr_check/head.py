@@ -47,6 +47,7 @@ Reads = tuple[dict[Var, Read], dict[Var, Read], dict[Var, Read]]
 CELLS, PAD_CELLS = 60_000_000, 4_000_000
 CLASSES = 2_000
 FEW_CELLS = 2_000_000  # pairs of classes that are not merged
+TINY = 2.0**-1000  # a product may be 0 in float64
 VECTOR_CELLS, AT_A_TIME = 15_000_000, 30_000
 
 
@@ -202,7 +203,7 @@ class Head:
     # The pattern
 
     def selection(self, selector: int | str | None) -> tuple[tuple[Mask, ...], Selection]:
-        """The masks of a selector (`None`: all keys; "own": the head's own), proved for queries at token positions."""
+        """The pattern of a selector (`None`: all keys; "own": by masks of the head), proved for queries at tokens."""
         if selector not in self.selections:
             own = Queries(self.queries, self.classes, see_pad=not self.given.program.causal)
             self.selections[selector] = self.proved(own, selector)
@@ -220,7 +221,7 @@ class Head:
             return queries.classes(group.queries), self.classes(group.keys)
 
         groups = fitting(program, links, classes)
-        factors = [self.factor(group, queries, conjuncts, selector == "own") for group in groups]
+        factors = [self.factor(group, queries, conjuncts) for group in groups]
         pairs = math.prod(one.mask.queries.rows for one in factors)
         need(pairs <= LIMIT, f"{pairs:,} classes of queries", self.where)
         if selector == "own":
@@ -230,62 +231,74 @@ class Head:
             others = [(two, self.components(more)) for more, two in zip(groups, factors, strict=True) if two is not one]
             by_keys = beside([(two.q, two.k) for two, _ in others])
             by_bos = beside([(two.q, two.bos) for two, _ in others])
-            by_pad = beside([(two.q, self.pad_key.of(places)) for two, places in others] if self.pad_key else [])
+            by_pad = beside([(two.q, self.pad_keys(two.q, places)) for two, places in others] if self.pad_key else [])
             ref = reference(one)
             pad = self.pad_bound(one.q, ref, self.components(group), by_pad) if queries.see_pad else None
             bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
         total = reduce(Bounds.and_, bounds)
         if selector == "own" and total.only_bos(self.a):
-            nothing = [replace(one.mask, chosen=np.zeros_like(one.mask.chosen)) for one in factors]
-            return tuple(nothing), Selection(0.0, None, sure=False, never=True)
-        sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
-        return tuple(one.mask for one in factors), proved_selection(factors, total, sure, self.a, self.where)
+            factors = [replace(one, mask=replace(one.mask, chosen=one.mask.chosen & False)) for one in factors]
+            selection = Selection(0.0, None, sure=False, never=True)
+        else:
+            sure = selector is None or (isinstance(selector, int) and self.given.facts.always(selector))
+            selection = proved_selection(factors, total, sure, self.a, self.where)
+        masks = [one.whole_mask(CELLS, self.where) for one in factors] if selector == "own" else []
+        return tuple(masks), selection
 
     def components(self, group: Group) -> Ints:
         """The components of queries and keys in a group."""
         return np.array([place for place in group.links if place < self.rank], dtype=np.int64)
 
-    def factor(self, group: Group, of: Queries, conjuncts: Sequence[int], own: bool) -> Factor:
+    def factor(self, group: Group, of: Queries, conjuncts: Sequence[int]) -> Factor:
         """The vectors of a group's classes, and the mask of the conjuncts in it.
 
-        If there are many, and the mask is not made of the vectors themselves, classes that the conjuncts do not tell
-        apart and whose vectors are nearly equal are one class, with the hulls of their boxes.
+        If there are many, classes that the conjuncts do not tell apart and whose vectors are nearly equal are one
+        class, with the hulls of their boxes.
         """
         program, components = self.given.program, self.components(group)
-        queries, keys = of.classes(group.queries), self.classes(group.keys)
+        queries, keys = whole = of.classes(group.queries), self.classes(group.keys)
+        kinds = np.arange(queries.rows), np.arange(keys.rows)
         mine = [conjuncts[place - self.rank] for place in group.links if place >= self.rank]
         q = self.vectors(of.reads, self.weights.b_q, queries, components)
         k = self.vectors(self.keys, self.weights.b_k, keys, components)
-        if not own and queries.rows * keys.rows > FEW_CELLS:
+        if queries.rows * keys.rows > FEW_CELLS:
             sides = [program.sides(one) for one in mine]
-            first, q = hulls(q, [program.codes(name, queries) for side, _ in sides for name in side])
-            second, k = hulls(k, [program.codes(name, keys) for _, side in sides for name in side])
-            queries, keys = queries.at(first), keys.at(second)
+            first, rows, q = hulls(q, [program.codes(name, queries) for side, _ in sides for name in side])
+            second, columns, k = hulls(k, [program.codes(name, keys) for _, side in sides for name in side])
+            queries, keys, kinds = queries.at(first), keys.at(second), (rows, columns)
         need(queries.rows * keys.rows <= CELLS, f"{queries.rows:,} × {keys.rows:,} classes", self.where)
         chosen = np.ones((queries.rows, keys.rows), dtype=bool)
         defined = chosen.copy()
         for conjunct in mine:
             one, fine = program.selected(conjunct, queries, keys)
             chosen, defined = chosen & one, defined & fine
-        return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components))
+        return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components), whole, kinds)
 
     def pad_bound(self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE) -> Array | None:
         """The most that components of a query add to its score at PAD; `None` if there is no PAD.
 
-        By the joint values of what the keys of PAD depend on, if they are few, and dimension by dimension.
+        By the joint values of what the keys of PAD depend on, if they are few, and dimension by dimension. Components
+        that are 0 in all of these queries are no part of their scores.
         """
         if self.states.pad is None or self.pad_key is None:
             return None
+        used = q.size.any(0)
+        q, ref, components = q.of(np.flatnonzero(used)), ref[:, used], components[used]
         w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad
         found = pad_scores(q, pad, w_k, b_k, self.pad_key.of(components), ref, self.a, self.rank - len(components))
-        reads = read_state(pad, w_k, b_k)
+        tops: Array = scores(q, self.pad_keys(q, components), ref, self.a, others)[1].max(1)
+        return np.minimum(found, tops)
+
+    def pad_keys(self, q: Vectors, components: Ints) -> Vectors:
+        """Some components of the keys of PAD, by joint values if they are few for these queries; else a box of all."""
+        assert self.states.pad is not None and self.pad_key is not None
+        b_k, pad = self.weights.b_k[components], self.states.pad
+        reads = read_state(pad, self.weights.w_k[:, components], b_k)
         names = {name for name, columns in varying(reads).items() if columns.any()}
         size = pad_size(pad, *names)
-        if size * len(found) <= PAD_CELLS and size * len(components) <= VECTOR_CELLS:
-            env = pad_rows(pad, names, PAD_CELLS)
-            keys = self.vectors(reads, b_k, env, np.arange(len(components)))
-            found = np.minimum(found, scores(q, keys, ref, self.a, others)[1].max(1))
-        return found
+        if size * len(q.lo) > PAD_CELLS or size * len(components) > VECTOR_CELLS:
+            return self.pad_key.of(components)
+        return self.vectors(reads, b_k, pad_rows(pad, names, PAD_CELLS), np.arange(len(components)))
 
 
 def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:
@@ -295,10 +308,10 @@ def _variation(reads: Mapping[Var, Read], rank: int) -> list[frozenset[Var]]:
 
 
 def through(vectors: Vectors, weights: Array) -> tuple[Array, Array, Array]:
-    """The range of a weighted sum of components, and the sum of the sizes."""
+    """The range of a weighted sum of components, and the sum of the sizes; it is 0 only if all components are."""
     low = np.where(weights > 0, vectors.lo, vectors.hi) @ weights
     high = np.where(weights > 0, vectors.hi, vectors.lo) @ weights
-    size = vectors.size @ np.abs(weights)
+    size = np.maximum(vectors.size @ np.abs(weights), (vectors.size > 0).any(1) * TINY)
     if len(weights) == 1:
         return low, high, size
     slack = (len(weights) + 3) * 2.0**-52 * size

@@ -26,13 +26,16 @@ from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import (
+    ANYWHERE,
     INF,
     MOST,
     Boxes,
     Read,
     State,
     add_reads,
+    bias_read,
     chunks,
+    different_rows,
     farthest,
     grid_of,
     joined,
@@ -132,9 +135,17 @@ class _Step:
         self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
         self.only_one = (self.weights != 0).sum(0) == 1
         self.directions = _directions(self.weights)
-        self.reads = placed.improve(read_state(state, neurons.w_in, neurons.b_in))
-        rounded(joined(self.reads), arithmetic)  # none is too large
-        self.vary = varying(self.reads)
+        first, self.kind = different_rows(neurons.w_in.T)  # neurons with equal weights read the same, but for biases
+        self.reads = placed.improve(read_state(state, neurons.w_in[:, first], np.zeros(len(first))))
+        rounded(self.read(ANYWHERE, np.arange(len(neurons.b_in))), arithmetic)  # none is too large
+        self.vary = {name: columns[self.kind] for name, columns in varying(self.reads).items()}
+
+    def read(self, env: Env, neurons: Ints) -> Read:
+        """What neurons read at joint values of some variables, with the hull of the others."""
+        kinds, places = np.unique(self.kind[neurons], return_inverse=True)
+        rows = Env(env.rows, {"": np.arange(env.rows)})
+        same = joined(self.reads, env, kinds).at(slice(None), places.reshape(-1))
+        return joined({"": same, "1": bias_read(self.neurons.b_in[neurons])}, rows)
 
     # What is known before joint values are listed
 
@@ -226,7 +237,7 @@ class _Step:
         self.placed.work.add(env.rows, len(parts), columns)
         for rows in parts:
             part, places = env.at(rows), codes[rows]
-            pre = joined(self.reads, part, neurons)
+            pre = self.read(part, neurons)
             off = np.where(self.powers[neurons], 0.0, rounded(pre, self.arithmetic, self.neurons.b_in[neurons]))
             for place, column in enumerate(columns):
                 lo, hi, known = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)

@@ -33,7 +33,7 @@ from tracr_check.verdict import need, reject
 
 __all__ = ["Parts"]
 
-MOST_PARTS, MOST_WHOLES = 8, 1000
+MOST_PARTS, MOST_WHOLES = 16, 1000
 ROUGH = 1e-4  # of the largest number of a whole: a column that reads it only so far
 NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, INF)  # the parts of a `Read` of nothing
 
@@ -199,6 +199,7 @@ class Parts:
             return reads
         alpha = alpha[columns]
         lo, hi, up, down, count = (np.zeros((1, len(columns))) for _ in range(5))
+        shares, reach = [(lo, lo), (lo, lo)], 0.0  # of `lo` and `hi` (see `_share`)
         grid, exact = np.full((1, len(columns)), INF), np.full(len(columns), True)
         found = dict(reads)
         known = np.full(len(columns), math.prod(self.program.sizes[term] for term, _ in terms) <= FINE)
@@ -208,8 +209,10 @@ class Parts:
             same = ((read.lo == line) & (read.hi == line)).all(0) & precise & (not radius.any())
             own = (len(terms) + 4) * 2.0**-52 * (np.abs(line) + read.size)  # of this computation, to the end
             slack = np.where(same, 0.0, own + np.abs(alpha * factor) * radius[:, None])
-            lo = lo + (read.lo - line - slack).min(0, keepdims=True)
-            hi = hi + (read.hi - line + slack).max(0, keepdims=True)
+            rest = read.lo - line - slack, line - read.hi - slack
+            lo, hi = lo + rest[0].min(0, keepdims=True), hi - rest[1].min(0, keepdims=True)
+            shares = [_share(known, factor * x, one) for known, one in zip(shares, rest, strict=True)]
+            reach += abs(factor) * float(radius.max())
             exact, known = exact & same, known & (read.hi - read.lo <= own).all(0)
             up, down, count = (
                 total + part.max(0, keepdims=True)
@@ -220,9 +223,12 @@ class Parts:
         rough = known & ((hi - lo)[0] > ROUGH * np.abs(alpha) * np.abs(z).max(initial=0.0))
         if rough.any():  # the terms one by one tell more
             return self.improved(reads, identity, without | set(columns[rough].tolist()))
-        near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
-        near = near + np.abs(alpha) * self.program.radius(whole)[:, None]
-        near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
+        away = 1.1e-9 * np.maximum(1.0, np.abs(z)) * (len(terms) + 1) + self.program.radius(whole)
+        away = (away + 2.0**-50 * (np.abs(z) + abs(constant)))[:, None]  # how far z may be from k + sum of f_t t
+        above = np.maximum(z - constant, 0.0)[:, None] + away + reach
+        (low, less), (high, more) = shares
+        lo, hi = np.maximum(lo, low + less * above), np.minimum(hi, -high - more * above)
+        near = np.abs(alpha) * away
         base, precise = _line(alpha, z - constant, bits_of(z - constant))
         near = np.where(exact & precise & self.on_grid(identity)[:, None], 0.0, near)
         lo, hi = base + lo - near, base + hi + near
@@ -258,6 +264,19 @@ class Parts:
         sharp = not any(self.program.radius(name).any() for name in (identity.whole, *terms))
         z = self.numbers(identity.whole)
         return np.asarray((z == np.rint(z)) & (np.abs(z) < 2.0**28) & fine & sharp)
+
+
+def _share(known: tuple[Array, Array], numbers: Array, rest: Array) -> tuple[Array, Array]:
+    """Adds a term to a lower bound a + b s of a sum of rests (by number and column), s the sum of the numbers.
+
+    At each number m >= 0 the rest is at least a0 + b m, if a0 is the least rest at 0 and b is small enough for all m
+    and all terms before. No b is if a number is negative.
+    """
+    a, b = known
+    none, some = numbers == 0, numbers > 0
+    least = np.minimum(rest[none].min(0, keepdims=True, initial=INF), 0.0) if none.any() else 0.0 * a
+    slope = ((rest[some] - least) / numbers[some, None]).min(0, keepdims=True, initial=0.0) * (1 + 2.0**-40)
+    return a + least, np.where((numbers < 0).any(), -INF, np.minimum(b, slope))
 
 
 def _line(alpha: Array, x: Array, bits: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:

@@ -77,11 +77,12 @@ def _occurring(program: Program, group: Group, statements: Sequence[Statement]) 
     queries, keys = _classes(program, group)
     need(queries.rows * keys.rows <= CELLS and len(group.links) <= 31, "too many classes in a sum of heads")
     program.spend(queries.rows * keys.rows * (len(group.links) + 1))
-    codes = np.zeros((queries.rows, keys.rows), dtype=np.int64)
+    kind = np.uint32 if len(group.links) <= 16 else np.uint64
+    codes = np.zeros((queries.rows, keys.rows), dtype=kind)
     for bit, place in enumerate(group.links):
-        chosen, defined = statements[place][1](queries, keys)
-        codes |= (chosen.astype(np.int64) << (2 * bit)) | (defined.astype(np.int64) << (2 * bit + 1))
-    return np.unique(codes), group
+        for more, truth in enumerate(statements[place][1](queries, keys)):
+            codes |= np.left_shift(truth, 2 * bit + more, dtype=kind)
+    return np.unique(codes).astype(np.int64), group
 
 
 def _expanded(program: Program, mask: Mask, queries: Env, keys: Env) -> Selected:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Read, State, chunks, grid_of, rounded
-from tracr_check.variables import Array
+from tracr_check.boxes import INF, Read, State, chunks, different_rows, farthest, grid_of, rounded
+from tracr_check.variables import Array, Codes
 
 __all__ = [
     "ALONE",
@@ -35,7 +35,6 @@ __all__ = [
     "stored_vectors",
 ]
 
-ROWS = 500  # of PAD, at a time
 CELLS = 1_000_000  # scores that are computed at a time
 
 
@@ -92,16 +91,16 @@ def stored_vectors(read: Read, bias: Array, a: Arithmetic) -> Vectors:
     return Vectors.within(read.lo - off, read.hi + off)
 
 
-def hulls(vectors: Vectors, codes: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], Vectors]:
-    """Rows with the same codes and nearly the same boxes as one row: the first of each, and the hulls of their boxes.
+def hulls(vectors: Vectors, codes: Sequence[NDArray[np.int64]]) -> tuple[Codes, Codes, Vectors]:
+    """Rows with the same codes and nearly the same boxes as one row, with the hull of their boxes.
 
-    Whatever is proved of the hull holds for each of them. Nearly: within a few times the largest error of a component.
+    The first of each, the new row of each old one, and the boxes. Whatever is proved of the hull holds for each of
+    them. Nearly: within a few times the largest error of a component.
     """
     step = 4 * vectors.radius.max(0, initial=0.0)
     near = np.where(step > 0, np.rint(vectors.middle / np.where(step > 0, step, 1.0)), vectors.middle)
-    parts = [near, *(one[:, None].astype(np.float64) for one in codes)]
-    _, first, kind = np.unique(np.hstack(parts), axis=0, return_index=True, return_inverse=True)
-    return first, Vectors.within(*extremes(kind.reshape(-1), len(first), vectors.lo, vectors.hi))
+    first, kind = different_rows(np.hstack([near, *(one[:, None].astype(np.float64) for one in codes)]))
+    return first, kind, Vectors.within(*extremes(kind, len(first), vectors.lo, vectors.hi))
 
 
 def extremes(codes: NDArray[np.int64], count: int, lo: Array, hi: Array) -> tuple[Array, Array]:
@@ -200,12 +199,15 @@ def pad_scores(
 
     What PAD holds is known dimension by dimension: the score is c . (x W + b) = sum over dimensions d of x_d (W c)_d +
     b . c, and x is a sum over variables; for each variable it is at most the largest over its values of the sum of the
-    largest terms of each box. Rounding: x W is a sum of `terms` products, the score of `rank` more; their relative
-    errors multiply sums of sizes, which are bounded dimension by dimension too. What a reader sees beyond the stream
-    (`blur`) is off by its range, and has products of its own.
+    largest terms of each box. Rounding: x W is a sum of at most `terms` products that are not 0, the score of `rank`
+    more; their relative errors multiply sums of sizes, which are bounded dimension by dimension too. What a reader sees
+    beyond the stream (`blur`) is off by its range, and has products of its own. Sums over dimensions are computed
+    before those over components, but for boxes that are no points.
     """
     rank = w_key.shape[1] + others
-    terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
+    tables = [(boxes, w_key[boxes.dims]) for boxes in pad.tables.values() if w_key[boxes.dims].any()]
+    tables = [(boxes.at((weights != 0).any(1)), weights[(weights != 0).any(1)]) for boxes, weights in tables]
+    terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).sum(1).max() for boxes, _ in tables))
     unseen = None if pad.blur is None else pad.blur(w_key)
     terms += 0.0 if unseen is None else float(unseen.count.max(initial=0.0))
     relative = a.gamma(terms + rank + 2) + pad.grain + 4 * a.storing + (terms + rank + 4) * 2.0**-51
@@ -214,16 +216,15 @@ def pad_scores(
     total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)
     if unseen is not None:
         total = total + queries.size @ (np.maximum(-unseen.lo, unseen.hi) + relative * unseen.size)[0]
-    for boxes in pad.tables.values():
-        weights = w_key[boxes.dims]
-        used = (weights != 0).any(1)
-        through, sizes = queries.middle @ weights[used].T, queries.size @ np.abs(weights[used]).T
-        rows = np.unique(np.hstack([boxes.lo[:, used], boxes.hi[:, used]]), axis=0)
+    for boxes, weights in tables:
+        rows = different_rows(np.hstack([boxes.lo, boxes.hi]))[0]
+        lo, hi = boxes.lo[rows], boxes.hi[rows]
+        wide = (lo != hi).any(0)
+        centre, sizes = (lo + hi) / 2 @ weights, farthest(lo, hi) @ np.abs(weights)
+        radius, through = (hi - lo)[:, wide] / 2, np.abs(queries.middle @ weights[wide].T)
         best = np.full(len(total), -INF)
-        for start in range(0, len(rows), ROWS):
-            lo, hi = np.hsplit(rows[start : start + ROWS], 2)
-            most = np.maximum(np.abs(lo), np.abs(hi))
-            top = through @ ((lo + hi) / 2).T + np.abs(through) @ ((hi - lo) / 2).T + relative * (sizes @ most.T)
+        for part in chunks(len(rows), len(total), CELLS):
+            top = queries.middle @ centre[part].T + through @ radius[part].T + relative * (queries.size @ sizes[part].T)
             best = np.maximum(best, top.max(1))
         total = total + best
     return np.asarray(total)

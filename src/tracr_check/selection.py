@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF, chunks
 from tracr_check.scores import CELLS, Beside, Vectors, scores
-from tracr_check.variables import Array, Env, Truth
+from tracr_check.variables import Array, Codes, Env, Truth
 from tracr_check.verdict import need
 
 __all__ = ["Factor", "Mask", "Selection", "is_apart", "own_mask", "proved_selection", "reference"]
@@ -83,12 +83,23 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A mask with the components of queries, keys and BOS that belong to it."""
+    """A mask with the components of queries, keys and BOS that belong to it.
+
+    `whole`: all classes of queries and of keys. `kinds`: the row and the column of the mask that each belongs to.
+    """
 
     mask: Mask
     q: Vectors
     k: Vectors
     bos: Vectors
+    whole: tuple[Env, Env]
+    kinds: tuple[Codes, Codes]
+
+    def whole_mask(self, most: int, where: str) -> Mask:
+        """The mask of all classes, which may not be more than `most` pairs."""
+        need(math.prod(one.rows for one in self.whole) <= most, "too many classes of a part", where)
+        cells = np.ix_(*self.kinds)
+        return Mask(*self.whole, self.mask.chosen[cells], self.mask.defined[cells])
 
     def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
         """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
