@@ -236,7 +236,8 @@ class Read:
 
     def at(self, rows: Any, columns: Any) -> Read:
         """Some rows and columns."""
-        return Read(*(part[:, columns][rows] for part in self.parts))
+        first = not isinstance(rows, slice) and len(rows) < len(self.lo)  # the smaller copy
+        return Read(*(part[rows][:, columns] if first else part[:, columns][rows] for part in self.parts))
 
 
 def read_boxes(boxes: Boxes, matrix: Array) -> Read:

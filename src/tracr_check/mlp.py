@@ -38,6 +38,7 @@ from tracr_check.boxes import (
     different_rows,
     farthest,
     grid_of,
+    hull,
     joined,
     natural,
     number_read,
@@ -137,6 +138,7 @@ class _Step:
         self.directions = _directions(self.weights)
         first, self.kind = different_rows(neurons.w_in.T)  # neurons with equal weights read the same, but for biases
         self.reads = placed.improve(read_state(state, neurons.w_in[:, first], np.zeros(len(first))))
+        self.hulls = {name: hull(read) for name, read in self.reads.items()}
         rounded(self.read(ANYWHERE, np.arange(len(neurons.b_in))), arithmetic)  # none is too large
         self.vary = {name: columns[self.kind] for name, columns in varying(self.reads).items()}
 
@@ -144,7 +146,8 @@ class _Step:
         """What neurons read at joint values of some variables, with the hull of the others."""
         kinds, places = np.unique(self.kind[neurons], return_inverse=True)
         rows = Env(env.rows, {"": np.arange(env.rows)})
-        same = joined(self.reads, env, kinds).at(slice(None), places.reshape(-1))
+        reads = {name: read if name in env.codes else self.hulls[name] for name, read in self.reads.items()}
+        same = joined(reads, env, kinds).at(slice(None), places.reshape(-1))
         return joined({"": same, "1": bias_read(self.neurons.b_in[neurons])}, rows)
 
     # What is known before joint values are listed
