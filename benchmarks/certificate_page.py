@@ -18,10 +18,10 @@ PAGE, COVERAGE, MUTANTS = (
     DOCS / name for name in ("certificate.md", "certificate/coverage.json", "certificate/mutants.json")
 )
 GROUPS = {
-    "library": "the library at its own sizes, levels 0, 1, 2",
-    "large": "the library at (30, 30), levels 0, 1, 2",
-    "long": "the library at length 100, levels 1 and 2",
-    "thousand": "the library at length 1,000, level 2",
+    "library": "the library at its own sizes",
+    "large": "the library at (30, 30)",
+    "long": "the library at length 100",
+    "thousand": "the library at length 1,000",
     "random": "random programs, default controls, a new seed",
     "composite": "random programs with composite selectors",
     "causal": "random programs under a causal mask",
@@ -36,17 +36,22 @@ VARIANTS = {
 FORMATS = ("bfloat16", "float16")
 
 
+def _levels(name: str, group: Mapping[str, Any]) -> str:
+    """The levels of a group of the library."""
+    levels = list(group["levels"]) if GROUPS[name].startswith("the library") else []
+    text = " and ".join(levels) if len(levels) == 2 else ", ".join(levels)
+    return f", level{'s' * (len(levels) > 1)} {text}" if levels else ""
+
+
 def coverage(found: Mapping[str, Any]) -> Iterator[str]:
     """The table of groups, then the models that are slow, rejected or not compiled."""
     yield "| models, padded | accepted | under 10 s | seconds, 95 % | most megabytes |"
     yield "|---|---|---|---|---|"
     known = {name: found[name] for name in GROUPS if name in found}
     for name, one in known.items():
-        models = one["models"]
-        yield (
-            f"| {GROUPS[name]} | {one['accepted']:,} of {models:,} | {one['under 10 seconds']:,} of {models:,} "
-            f"| {one['seconds, 95 %']:g} | {one['megabytes, most']:,} |"
-        )
+        accepted, quick = (f"{one[key]:,} of {one['models']:,}" for key in ("accepted", "under 10 seconds"))
+        times = f"{one['seconds, 95 %']:g} | {one['megabytes, most']:,}"
+        yield f"| {GROUPS[name]}{_levels(name, one)} | {accepted} | {quick} | {times} |"
     yield ""
     models, quick = (sum(one[key] for one in known.values()) for key in ("models", "under 10 seconds"))
     yield f"In all, {quick:,} of {models:,} checks ({quick / max(1, models):.1%}) take less than 10 seconds."

@@ -5,7 +5,7 @@
     python benchmarks/certificates.py --merge *.jsonl --write docs/certificate/coverage.json
 
 Groups: `library` (every program at its own size, levels 0, 1, 2), `large` (vocabulary and length 30), `long` (length
-100, levels 1 and 2), `thousand` (length 1,000, level 2), `random` (`tracr.random_program`, default controls),
+100, levels 1 and 2), `thousand` (length 1,000, levels 1 and 2), `random` (`tracr.random_program`, default controls),
 `composite` and `causal` (other controls), `rotated`, `norms` and `gpt2` (variants of the library), `rotated16` and
 `norms16` (the same at (8, 16)), `bfloat16` and `float16` (the library at (8, 16), compiled for the format and checked
 in its arithmetic). Each check is a process of its own, with one thread: its processor time (with that of starting
@@ -187,7 +187,7 @@ def jobs_of(group: str, seed: int, count: int) -> Iterator[Job]:
         case "bfloat16" | "float16":
             return grown(16, 8, LEVELS, group)
         case "thousand":
-            return grown(1000, 4, (2,))
+            return grown(1000, 4, (1, 2))
         case "random" | "composite" | "causal":
             return drawn(seed, count, group)
         case _:

@@ -32,7 +32,6 @@ __all__ = [
     "add_reads",
     "bias_read",
     "chunks",
-    "different_rows",
     "exactly",
     "farthest",
     "grid_of",
@@ -44,13 +43,16 @@ __all__ = [
     "product_grid",
     "read_state",
     "rounded",
+    "row_kinds",
     "signed_sums",
     "varying",
 ]
 
 INF = np.inf
 CELLS = 60_000_000  # of the largest array of products
+MANY = 2**17  # rows
 MOST = 2**25  # numbers of a table, or of what columns read of it
+FEW = 2**22  # products that are listed one by one
 WORK = 2**34  # products of what columns read of a table
 ANYWHERE = Env(1, {})  # no variable is known
 
@@ -77,14 +79,19 @@ def chunks(rows: int, cells: int, most: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
-def different_rows(rows: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def row_kinds(rows: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first of all rows with the same numbers, and for each row the place of its own among these.
 
-    >>> [found.tolist() for found in different_rows(np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]]))]
+    >>> [found.tolist() for found in row_kinds(np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]]))]
     [[0, 1], [0, 1, 0]]
     """
+    if len(rows) > MANY:  # a dictionary would take too much memory
+        _, first, kinds = np.unique(rows + 0.0, axis=0, return_index=True, return_inverse=True)
+        return first, kinds.reshape(-1)
     known: dict[bytes, int] = {}
-    kinds = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows + 0.0], dtype=np.int64)
+    kinds = np.array(
+        [known.setdefault(row.tobytes(), len(known)) for row in np.ascontiguousarray(rows) + 0.0], dtype=np.int64
+    )
     return np.unique(kinds, return_index=True)[1], kinds
 
 
@@ -247,7 +254,7 @@ def read_boxes(boxes: Boxes, matrix: Array) -> Read:
     kept, weights = boxes.at(used), matrix[boxes.dims[used]]
     need(len(boxes.lo) * weights.size <= WORK, "too many products of values and weights")
     some = (kept.lo != 0) | (kept.hi != 0)
-    few = some.sum(0) @ (weights != 0).sum(1) <= len(boxes.lo) * matrix.shape[1]
+    few = some.sum(0) @ (weights != 0).sum(1) <= min(FEW, len(boxes.lo) * matrix.shape[1])
     centre, spread, up, down, count, grid = (_few_products if few else _all_products)(kept, some, weights)
     size = up + down
     point = (spread == 0) & (size <= 2.0**52 * grid)

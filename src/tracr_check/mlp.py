@@ -35,7 +35,6 @@ from tracr_check.boxes import (
     add_reads,
     bias_read,
     chunks,
-    different_rows,
     farthest,
     grid_of,
     hull,
@@ -45,6 +44,7 @@ from tracr_check.boxes import (
     on_grid,
     read_state,
     rounded,
+    row_kinds,
     varying,
 )
 from tracr_check.piecewise import Relus, bits_of
@@ -136,7 +136,7 @@ class _Step:
         self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
         self.only_one = (self.weights != 0).sum(0) == 1
         self.directions = _directions(self.weights)
-        first, self.kind = different_rows(neurons.w_in.T)  # neurons with equal weights read the same, but for biases
+        first, self.kind = row_kinds(neurons.w_in.T)  # neurons with equal weights read the same, but for biases
         self.reads = placed.improve(read_state(state, neurons.w_in[:, first], np.zeros(len(first))))
         self.hulls = {name: hull(read) for name, read in self.reads.items()}
         rounded(self.read(ANYWHERE, np.arange(len(neurons.b_in))), arithmetic)  # none is too large

@@ -178,6 +178,9 @@ class Parts:
         Let z = k + sum of f_t t. A column reads alpha f_t x_t + r_t of each term, r_t in a range: then it reads
         alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed. The positive products
         add up to what is read and what the negative ones add up to: a second bound, and a better one if these are few.
+        If no f_t t is negative and r_t is between a_t + b f_t t and c_t + d f_t t, the r_t add up to something between
+        the sums of these: sum of a_t + b (z - k), and sum of c_t + d (z - k) (`_share`). So errors in proportion to
+        counts add up to one in proportion to the whole.
         If all r_t are 0 and the numbers are whole, what is read is alpha (z - k) exactly. The products stay the same,
         so they keep their grids. Columns that are only nearly proportional are left as they are, if what they read of
         each term is known and the terms have few joint values.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Read, State, chunks, different_rows, farthest, grid_of, rounded
+from tracr_check.boxes import INF, Read, State, chunks, farthest, grid_of, rounded, row_kinds
 from tracr_check.variables import Array, Codes
 
 __all__ = [
@@ -99,7 +99,7 @@ def hulls(vectors: Vectors, codes: Sequence[NDArray[np.int64]]) -> tuple[Codes, 
     """
     step = 4 * vectors.radius.max(0, initial=0.0)
     near = np.where(step > 0, np.rint(vectors.middle / np.where(step > 0, step, 1.0)), vectors.middle)
-    first, kind = different_rows(np.hstack([near, *(one[:, None].astype(np.float64) for one in codes)]))
+    first, kind = row_kinds(np.hstack([near, *(one[:, None].astype(np.float64) for one in codes)]))
     return first, kind, Vectors.within(*extremes(kind, len(first), vectors.lo, vectors.hi))
 
 
@@ -217,7 +217,7 @@ def pad_scores(
     if unseen is not None:
         total = total + queries.size @ (np.maximum(-unseen.lo, unseen.hi) + relative * unseen.size)[0]
     for boxes, weights in tables:
-        rows = different_rows(np.hstack([boxes.lo, boxes.hi]))[0]
+        rows = row_kinds(np.hstack([boxes.lo, boxes.hi]))[0]
         lo, hi = boxes.lo[rows], boxes.hi[rows]
         wide = (lo != hi).any(0)
         centre, sizes = (lo + hi) / 2 @ weights, farthest(lo, hi) @ np.abs(weights)

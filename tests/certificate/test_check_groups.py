@@ -15,9 +15,11 @@ from tests.tiers import slow
 from tracr_check import groups, head, parts
 from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.boxes import INF
+from tracr_check.facts import Facts
 from tracr_check.patterns import patterns
 from tracr_check.scores import Vectors, beside, hulls, scores
 from tracr_check.selection import Bounds
+from tracr_check.verdict import Rejected
 
 FLOAT32 = ARITHMETICS["float32"]
 CONJUNCTIONS = ["sort_composite", *slow(["most_freq", "closer"])]
@@ -206,11 +208,31 @@ def test_hulls_contain_the_boxes_of_their_rows() -> None:
     middle[:, 1] *= 50
     first, kinds, found = hulls(Vectors(middle - radius, middle + radius, 0 * middle), [codes])
     assert len(first) < 100
-    assert (found.lo[kinds] <= middle - radius).all() and (found.hi[kinds] >= middle + radius).all()
+    assert (found.lo[kinds] <= middle - radius).all()
+    assert (found.hi[kinds] >= middle + radius).all()
     assert (codes[first[kinds]] == codes).all()
     assert (found.hi - found.lo).max() < 0.1
     points = Vectors(middle, middle, 0 * middle)
     assert len(hulls(points, [codes])[0]) == len(np.unique(middle, axis=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sort", "sort_freq", "pair_balance"])
+def test_long_sorts_and_means_are_accepted(name: str) -> None:
+    """Eleven heads that count parts of a rank; PAD whose keys are in two groups, far below exact scores of 10⁹; means.
+
+    The means need both: finer cells, and additions that are off by half of what each could be.
+    """
+    assert Parsed(example(name, 2, 1000)).reason() == ""
+
+
+def test_a_whole_of_too_many_parts_is_rejected() -> None:
+    """Their number is limited: the factors are found by least squares, whose time grows with its square."""
+    parsed = Parsed(example("hist"))
+    program = parsed.program()
+    width = next(sop for sop in program.sops.values() if sop.kind == "width")
+    with pytest.raises(Rejected, match="17 parts"):
+        parts.Parts(program, Facts(program)).prove_whole(width, [f"c0.{place}" for place in range(17)])
 
 
 @pytest.mark.slow

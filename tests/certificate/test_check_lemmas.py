@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tracr
-from tests.certificate.check_cases import Parsed, codes_of, evaluations
+from tests.certificate.check_cases import Parsed, codes_of, evaluations, example
 from tests.certificate.slow_core import exact_read
 from tests.certificate.test_check_rules import SPLIT
 from tests.tiers import slow
@@ -136,6 +137,38 @@ def test_sums_of_parts_are_bounded_by_their_value(seed: int) -> None:
             assert up <= Fraction(float(read.up[0, 0]))
             assert down <= Fraction(float(read.down[0, 0]))
             assert count <= read.count[0, 0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_errors_in_proportion_to_counts_do_not_add_up_beyond_their_sum(seed: int) -> None:
+    """Ten counts, each off by up to a ten-thousandth of itself: so is the whole, and not by ten times as much.
+
+    With a number below 0 among the terms, this does not follow: the error is that of all terms.
+    """
+    rng = np.random.default_rng(seed)
+    size, off, factors = 40, 1e-4, rng.choice([1.0, 2.0], 10)
+    program = Parsed(example("length", length=size)).program()
+    parts, (width,) = Parts(program, Facts(program)), (n for n, sop in program.sops.items() if sop.label == "length")
+    numbers = np.arange(size + 0.0)
+    terms: list[tuple[Var, float]] = [(f"c0.{place}", factor) for place, factor in enumerate(factors.tolist())]
+    if seed == 3:
+        terms[0] = terms[0][0], -1.0
+    reads: dict[Var, Read] = {}
+    for place, (name, factor) in enumerate(terms):
+        lo, hi = (np.outer(numbers * factor * (1 + sign * off), [1.0]) for sign in (-1, 1))
+        reads[name] = read_boxes(Boxes(np.array([place]), lo, hi, np.zeros_like(lo)), np.ones((10, 1)) * 3.0)
+        program.sizes[name], parts.listed[name] = size, numbers
+    found = parts.improved(dict(reads), Identity(width, terms, 0.0))[width]
+    z = program.numbers(width)
+    assert (found.hi - found.lo)[:, 0].max() < 6.1 * off * z.max() or seed == 3
+    for _ in range(500):
+        codes = rng.multinomial(rng.integers(0, 5), np.ones(10) / 10)
+        total = sum(factor * code for (_, factor), code in zip(terms, codes, strict=True))
+        if total in z:
+            row = int(np.flatnonzero(z == total)[0])
+            ends = rng.choice([-1, 1], 10)
+            real = sum(3 * f * c * (1 + e * off) for (_, f), c, e in zip(terms, codes, ends, strict=True))
+            assert found.lo[row, 0] <= real <= found.hi[row, 0]
 
 
 # PAD
@@ -270,6 +303,24 @@ def softmax_mean(o: Array, scores: Array, a: Arithmetic) -> float:
 def reading_of(o: Array, bos: float, a: Arithmetic, keys: int) -> Reading:
     """What a head reads that copies one component."""
     return Reading(o, o, np.abs(o), (bos, bos), abs(bos), 0.0, 1.0, 0.0, keys, 1, a)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 1000])
+def test_means_may_be_off_as_the_worst_sum_is(count: int) -> None:
+    """Equal weights and values, added one after the other, each weight, product and sum off by all that it may be."""
+    weight, total = Fraction(1, count) * (1 + 3 * Fraction(FLOAT32.unit)), Fraction(0)
+    up = 1 + Fraction(2) ** -24
+    for number in range(count):
+        product = weight * up
+        total = (total + product) * up if number else product
+    selection = Selection(0.0, None, True, False)
+    reading = reading_of(np.ones(1), 0.0, FLOAT32, count)
+    off = float(total - 1)
+    assert off <= reading.averaged(selection) < off + 4 * FLOAT32.unit
+    wide = replace(reading, tail=1e-9)  # several components: their errors may be large at different keys
+    assert wide.averaged(selection) == wide.shared(selection)
+    leaking = replace(reading, a=ARITHMETICS["float32-leak"])  # keys without weight round too
+    assert leaking.averaged(selection) == leaking.shared(selection)
 
 
 @pytest.mark.parametrize("a", [FLOAT32, FLOAT16], ids=lambda a: a.name)

@@ -103,7 +103,8 @@ def test_flushed_numbers_grow_in_later_roundings() -> None:
     assert lost > 2 * (terms + 4) * a.tiny
     zero = np.zeros(1)
     reading = Reading(zero, zero, zero, (0.0, 0.0), 0.0, 0.0, 1.0, 0.1, 3, terms, a)
-    assert lost < reading.alone(zero)[0]
+    assert lost < reading.alone(zero + 2.0**-1000)[0]
+    assert reading.alone(zero)[0] == 0.0  # all products are 0
     assert lost < reading.flushed(None)
 
 

@@ -119,38 +119,6 @@ def sum_of_more() -> SavedParts:
     return parts
 
 
-def two_cells_of_one_number() -> SavedParts:
-    """The mean of 0.1 three times, and the value 0.1 that all keys hold, lie in two cells of an interval.
-
-    The two ways to compute it agreed nowhere at length 3, where the network is wrong.
-    """
-
-    def made(first: str) -> SavedParts:
-        own = {("a", 3): first}
-        return compiled(
-            rasp.categorical(rasp.SequenceMap(lambda *at: own.get(at, at[0]), rasp.tokens, rasp.length).named("own"))
-        )
-
-    right, wrong = made("a"), made("b")
-    parts = beside(replace(right, weights=wrong.weights, hints=wrong.hints), ({"kind": "constant"}, [0.1], None))
-    ends = next((0.1 - 1.5e-5, 0.1 + 1.5e-5 + place * 1.4e-17) for place in BORDERS if _parts(place))
-    mean = {"kind": "aggregation", "selector": 50, "value": 100, "default": 0.1, "assumed": False, "copies": False}
-    interval = {"kind": "interval", "low": ends[0], "high": ends[1], "maybe_none": False, "reason": ""}
-    sop = {"id": 101, "label": "mean", "op": mean, "domain": interval, "encoding": "numerical"}
-    parts.model["program"]["sops"].append(sop)
-    parts.model["program"]["selectors"].append({"id": 50, "label": "all", "keys": 100, "queries": 100})
-    return replace(parts, tables={**parts.tables, "selectors.50": np.ones((1, 1), np.int8)})
-
-
-BORDERS = range(-200, 200)
-
-
-def _parts(place: int) -> bool:
-    """Whether the border between two cells is between 0.1 and the mean of three times 0.1."""
-    middles = intervals.cells(0.1 - 1.5e-5, 0.1 + 1.5e-5 + place * 1.4e-17)[0]
-    return len(middles) == 2 and 0.1 <= middles[0] / 2 + middles[1] / 2 < (0.1 + 0.1 + 0.1) / 3
-
-
 def bias_of_no_heads() -> SavedParts:
     """The numbers of the embedding are too small by 1, which is the bias of a layer without heads: none is run."""
     parts = compiled(rasp.categorical(rasp.Map(lambda token: {"a": "x", "b": "y"}[token], rasp.tokens).named("out")))
@@ -294,7 +262,6 @@ HOSTILE: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "rough units": (rough_units, "no such units"),
     "a width of almost nothing": (width_of_almost_nothing, "7 is not surely the largest logit"),
     "a sum with a field of units": (sum_of_more, "'sum' is no definition, or a malformed one"),
-    "two cells of one number": (two_cells_of_one_number, "'a' is not surely the largest logit"),
     "a bias of no heads": (bias_of_no_heads, "belongs to no heads or neurons"),
     "an unused selector": (unused_selector, "no s-op has this selector"),
     "a sum that overflows": (lambda: sum_at_c(2.0**1000, 2.0**1000, 2.0**1000), "too large to be told apart"),
