@@ -93,26 +93,33 @@ def _checked(
     weights = parse_tensors(content[WEIGHTS], WEIGHTS)
     digest = _digest(weights, a)
     claim = Claim(program, model["outputs"], certificate, a, padding)
-    assumed: tuple[str, ...] = ()
-    if "variant" in model:
-        assumed = prove_variant(claim, model["variant"], tables, weights)
-    else:
-        given = claim.weights(weights)
-        weights.clear()  # they take as much memory as the proof
-        content.clear()
-        prove(claim, given, Follower())
+    content.clear()  # takes as much memory as the proof
+    more = _proved(claim, model, tables, weights)
     if checkpoint:
         found["sha256"] = {name: sha256(data) for name, data in checkpoint.items()}
         found["sha256"] |= {f"{INNER}/{name}": digest for name, digest in digests.items()}
         claim = replace(claim, program=read_program(model, tables))
         digest = _digest(prove_checkpoint(checkpoint, claim, model["options"]["vocab"]), a)
-        assumed = (*assumed, *NORMS, GPT2)
+        more = (*more, *NORMS, GPT2)
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, a) == digest, f"the export holds other weights in {name} than the folder")
-    assumed = (*map(_printable, sorted(program.assumed)), *a.assumptions(), *assumed)
-    theorem = _theorem(claim) + (WORDS.format(name=program.outputs[0][0]) if checkpoint else "")
+    stated = map(_printable, sorted(program.assumed | claim.program.assumed))
+    assumed = tuple(dict.fromkeys((*stated, *a.assumptions(), *more)))
+    theorem = _theorem(claim) + (WORDS.format(name=claim.program.outputs[0][0]) if checkpoint else "")
     return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
+
+
+def _proved(
+    claim: Claim, model: Any, tables: Mapping[str, NDArray[Any]], weights: dict[str, NDArray[Any]]
+) -> tuple[str, ...]:
+    """Prove the claim of a saved model, a variant or not; the result is what is assumed of a variant."""
+    if "variant" in model:
+        return prove_variant(claim, model["variant"], tables, weights)
+    given = claim.weights(weights)
+    weights.clear()  # they take as much memory as the proof
+    prove(claim, given, Follower())
+    return ()
 
 
 def _theorem(claim: Claim) -> str:

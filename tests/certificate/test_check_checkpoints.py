@@ -205,6 +205,17 @@ def test_a_checkpoint_with_another_model_inside_is_rejected(checkpoint: Path, tm
     assert tracr.load(tmp_path)("aab") != HIST("aab")
 
 
+def test_the_theorem_names_the_output_of_the_checkpoint(tmp_path: Path) -> None:
+    """One of several; what is assumed of a program is listed once, for both models."""
+    equal = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+    both = {"hist": rasp.SelectorWidth(equal).named("hist"), "same": rasp.tokens.named("same")}
+    tracr.compile(both, "ab", 3).save_pretrained(tmp_path / "own", output="same")
+    verdict = check_folder(tmp_path / "own")
+    assert verdict.accepted, verdict.reason
+    assert "The only output here is 'same'" in verdict.theorem
+    assert len(set(verdict.assumptions)) == len(verdict.assumptions)
+
+
 def test_a_checkpoint_runs_in_float32(checkpoint: Path) -> None:
     """transformers loads it in the format of its configuration, whatever the hints say."""
     assert "runs in float32" in check_folder(checkpoint, "float64").reason
