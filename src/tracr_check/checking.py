@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,9 @@ def _checked(
     checkpoint = {name: read_bytes(folder, name, kind) for name, kind in files.items()}
     inner = folder / INNER if checkpoint else folder
     content = {name: read_bytes(inner, name) for name in CONTENT}
-    alone(folder, {*FILES, *BESIDE} if checkpoint else {*CONTENT, CERTIFICATE})
+    alone(inner, {*CONTENT, CERTIFICATE})
+    if checkpoint:
+        alone(folder, {*FILES, *BESIDE})
     digests = {name: sha256(data) for name, data in content.items()}
     found["sha256"] = digests
     certificate = parse_json(read_bytes(inner, CERTIFICATE), CERTIFICATE)
@@ -89,26 +92,34 @@ def _checked(
     found["lengths"] = program.lengths
     weights = parse_tensors(content[WEIGHTS], WEIGHTS)
     digest = _digest(weights, a)
-    claim = Claim(program, [] if checkpoint else model["outputs"], certificate, a, padding)
-    assumed: tuple[str, ...] = ()
+    claim = Claim(program, model["outputs"], certificate, a, padding)
+    content.clear()  # takes as much memory as the proof
+    more = _proved(claim, model, tables, weights)
     if checkpoint:
         found["sha256"] = {name: sha256(data) for name, data in checkpoint.items()}
-        found["sha256"] |= {f"{INNER}/{name}": digests[name] for name in (MODEL, TABLES)}
+        found["sha256"] |= {f"{INNER}/{name}": digest for name, digest in digests.items()}
+        claim = replace(claim, program=read_program(model, tables))
         digest = _digest(prove_checkpoint(checkpoint, claim, model["options"]["vocab"]), a)
-        assumed = (*NORMS, GPT2)
-    elif "variant" in model:
-        assumed = prove_variant(claim, model["variant"], tables, weights)
-    else:
-        given = claim.weights(weights)
-        weights.clear()  # they take as much memory as the proof
-        content.clear()
-        prove(claim, given, Follower())
+        more = (*more, *NORMS, GPT2)
     if exported is not None:
         other = parse_tensors(read_bytes(Path(exported).parent, Path(exported).name, WEIGHTS), "the export")
         need(_digest(other, a) == digest, f"the export holds other weights in {name} than the folder")
-    assumed = (*map(_printable, sorted(program.assumed)), *a.assumptions(), *assumed)
-    theorem = _theorem(claim) + (WORDS.format(name=program.outputs[0][0]) if checkpoint else "")
+    stated = map(_printable, sorted(program.assumed | claim.program.assumed))
+    assumed = tuple(dict.fromkeys((*stated, *a.assumptions(), *more)))
+    theorem = _theorem(claim) + (WORDS.format(name=claim.program.outputs[0][0]) if checkpoint else "")
     return Verdict(True, "", "", assumed, theorem=theorem, weights_sha256=digest, **found)
+
+
+def _proved(
+    claim: Claim, model: Any, tables: Mapping[str, NDArray[Any]], weights: dict[str, NDArray[Any]]
+) -> tuple[str, ...]:
+    """Prove the claim of a saved model, a variant or not; the result is what is assumed of a variant."""
+    if "variant" in model:
+        return prove_variant(claim, model["variant"], tables, weights)
+    given = claim.weights(weights)
+    weights.clear()  # they take as much memory as the proof
+    prove(claim, given, Follower())
+    return ()
 
 
 def _theorem(claim: Claim) -> str:

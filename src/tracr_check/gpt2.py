@@ -2,9 +2,12 @@
 
 The folder has `config.json`, `model.safetensors`, `tokenizer.json` and `tokenizer_config.json`, which may only say that
 the tokenizer is that of `tokenizer.json`; `tracr.json` names the output; the folder `tracr` has the program
-(`model.json`, `tables.safetensors`) and the hints (`certificate.json`). The weights in that folder are not used: what
-is proved is proved of the tensors of the GPT-2. There is no other file that transformers might read instead;
-`generation_config.json` is about sampling only.
+(`model.json`, `tables.safetensors`) and the hints (`certificate.json`). There is no other file that transformers might
+read instead; `generation_config.json` is about sampling only.
+
+What is proved here is proved of the tensors of the GPT-2, without the weights in the folder `tracr`. But `tracr.load`
+reads these if the GPT-2 is as it was saved, so `checking.py` proves the model in that folder, too. (If the GPT-2 was
+changed since, `tracr.load` makes a third network of its tensors, which has no certificate.)
 
 GPT-2 differs from the network of `normed.py` in what follows, and all of it is checked. Scores are divided by the root
 of d_head, a power of 4: this is exact, so queries are divided by it here. (Queries and keys may not be divided by the

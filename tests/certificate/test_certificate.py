@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import tracr
 import tracr_check
@@ -24,6 +25,7 @@ from tracr.certificate.certificate import Certificate
 from tracr.cli.description import certificate_json
 from tracr.errors import CertificateError, FormatError
 from tracr.rasp import programs, rasp
+from tracr.saving.models import files_of
 
 MODEL = tracr.compile(programs.make_hist(), "abc", 4)
 CHECKER = Path(tracr_check.__file__).parent
@@ -401,6 +403,24 @@ def test_pages_show_the_verdict(tmp_path: Path) -> None:
     assert "on the tensors of this GPT-2" in card
     assert tracr_check.check_folder(tmp_path / "gpt2").accepted
     assert tracr_check.check_folder(tmp_path / "gpt2" / "tracr").accepted
+
+
+def test_a_loaded_model_has_the_numbers_that_were_checked(tmp_path: Path) -> None:
+    """Also if they are the compiler's own, rounded to float32: a check in float64 is about the rounded ones."""
+    model = tracr.compile(rasp.numerical(rasp.tokens).named("same"), [0.1, 0.3], 3)
+    rounded = {name: array.astype(np.float32).astype(np.float64) for name, array in model.parameters.named()}
+    assert any((array != rounded[name]).any() for name, array in model.parameters.named())
+    files = files_of(model)
+    files["model.json"] = json.dumps({**json.loads(files["model.json"]), "own_weights": False}).encode()
+    files["weights.safetensors"] = safetensors.numpy.save(rounded)
+    manifest = json.loads(files["manifest.json"])
+    for name in manifest["files"]:
+        digest = hashlib.sha256(files[name]).hexdigest()
+        manifest["files"][name] = {"bytes": len(files[name]), "sha256": digest}
+    for name, data in {**files, "manifest.json": json.dumps(manifest).encode()}.items():
+        (tmp_path / name).write_bytes(data)
+    loaded = tracr.load(tmp_path)
+    assert all(np.array_equal(array, rounded[name]) for name, array in loaded.parameters.named())
 
 
 # The checker alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from tests.tiers import slow, usual
 from tracr.certificate.trials.mutants import SavedParts, mutant
 from tracr.certificate.trials.trial import EveryInput, parts_of
 from tracr.rasp import rasp
+from tracr.saving.models import files_of
 from tracr_check import Verdict, check_folder
 from tracr_check.gpt2 import word_ids
 from tracr_check.variables import SOp
@@ -181,6 +183,37 @@ def test_a_checkpoint_beside_other_files_is_rejected(name: str, checkpoint: Path
     altered(checkpoint, tmp_path, lambda tensors, config: None)
     (tmp_path / name).write_text("{}")
     assert f"the model and {name!r} are in one folder" in check_folder(tmp_path).reason
+
+
+def test_a_checkpoint_with_another_model_inside_is_rejected(checkpoint: Path, tmp_path: Path) -> None:
+    """`tracr.load` reads the weights in the folder `tracr` if the GPT-2 is as it was saved."""
+    altered(checkpoint, tmp_path, lambda tensors, config: None)
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((checkpoint / name).read_bytes())  # byte for byte, as `tracr.json` says
+    weights = {name: array.copy() for name, array in HIST.parameters.named()}
+    weights["unembed.W_U"][:, :2] = weights["unembed.W_U"][:, 1::-1]
+    files = files_of(HIST.with_weights(weights))
+    hints = json.loads((tmp_path / "tracr" / "certificate.json").read_text())
+    hints["sha256"] = {name: hashlib.sha256(files[name]).hexdigest() for name in hints["sha256"]}
+    for name, data in {**files, "certificate.json": json.dumps(hints).encode()}.items():
+        (tmp_path / "tracr" / name).write_bytes(data)
+    (tmp_path / "tracr" / "verdict.json").unlink()
+    verdict = check_folder(tmp_path)
+    assert not verdict.accepted
+    assert "largest logit" in verdict.reason
+    (tmp_path / "tracr" / "certificate.json").unlink()
+    assert tracr.load(tmp_path)("aab") != HIST("aab")
+
+
+def test_the_theorem_names_the_output_of_the_checkpoint(tmp_path: Path) -> None:
+    """One of several; what is assumed of a program is listed once, for both models."""
+    equal = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+    both = {"hist": rasp.SelectorWidth(equal).named("hist"), "same": rasp.tokens.named("same")}
+    tracr.compile(both, "ab", 3).save_pretrained(tmp_path / "own", output="same")
+    verdict = check_folder(tmp_path / "own")
+    assert verdict.accepted, verdict.reason
+    assert "The only output here is 'same'" in verdict.theorem
+    assert len(set(verdict.assumptions)) == len(verdict.assumptions)
 
 
 def test_a_checkpoint_runs_in_float32(checkpoint: Path) -> None:

@@ -13,7 +13,7 @@ import tracr
 from tests.certificate.check_cases import Exhaustive, Parsed, example, network
 from tests.tiers import slow
 from tracr.certificate.hints import hints
-from tracr.certificate.trials.trial import parts_of, trials
+from tracr.certificate.trials.trial import EveryInput, parts_of, trials
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
@@ -148,8 +148,32 @@ def test_an_interval_and_its_needle() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_mutants_of_what_is_made_of_intervals(kind: str, tmp_path: Path) -> None:
+    """A sum, and a mean, of numbers that are means themselves: 0 harmful mutants accepted."""
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
+    equal = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+    share = rasp.numerical(
+        rasp.Aggregate(before, rasp.numerical(rasp.Map(lambda token: float(token == "a"), rasp.tokens)))
+    )
+    place = rasp.numerical(rasp.Aggregate(equal, rasp.numerical(rasp.Map(float, rasp.indices))))
+    made = (
+        rasp.LinearSequenceMap(share, place, 1, -1) if kind == "sum" else rasp.numerical(rasp.Aggregate(equal, share))
+    )
+    model = tracr.compile(made, "ab", 3, max_values=3)
+    parts = parts_of(model)
+    assert all(model.program.sops[number].domain.size == 0 for _, number in model.program.outputs)
+    assert EveryInput(parts).count == 20
+    outcomes = list(trials(parts, 20, (3,), tmp_path))
+    assert any(one.wrong for one in outcomes)
+    assert any(one.verdict.accepted for one in outcomes)
+    assert not [one.mutant.what for one in outcomes if one.unsound]
+
+
+@pytest.mark.slow
 def test_mutants_of_an_interval(tmp_path: Path) -> None:
     """A random program whose output is an interval: 0 harmful mutants accepted, of all kinds."""
     parts = parts_of(tracr.compile(tracr.random_program([8642, 740]), "abc", 4, level=2))
+    assert EveryInput(parts).count
     outcomes = list(trials(parts, 8, (6,), tmp_path))
     assert not [one.mutant.what for one in outcomes if one.unsound]

@@ -99,6 +99,17 @@ def test_onnx(certificate: Certificate, tmp_path: Path) -> None:
     assert not certificate.covers(tmp_path / "other.onnx")
 
 
+def test_onnx_has_no_layer_norms(tmp_path: Path) -> None:
+    """The file has the same weights; what is proved of them is proved of a network with norms."""
+    pytest.importorskip("onnx")
+    model = MODEL.with_layer_norm()
+    certificate = model.certify()
+    model.to_onnx(tmp_path / "model.onnx")
+    assert certificate.covers(dict(model.cast("float32").named()))
+    with pytest.raises(tracr.CertificateError, match="it has none"):
+        certificate.covers(tmp_path / "model.onnx")
+
+
 @pytest.mark.slow
 def test_jax(certificate: Certificate) -> None:
     """The parameters that `to_jax` gives."""

@@ -13,11 +13,13 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tracr
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
 from tracr.certificate.trials.meaning import Meaning
 from tracr.ir.domains import Finite
 from tracr.ir.options import LEVELS
+from tracr.rasp import rasp
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
 from tracr.saving.models import MODEL, TABLES, files_of
 
@@ -59,6 +61,25 @@ def test_nothing_is_in_an_interval_only_where_its_domain_says_so(maybe_none: boo
     meaning = Meaning({"options": {"causal": False}, "program": program}, {"selectors.0": np.zeros((2, 2), np.int8)})
     found = meaning.codes([0, 1])
     assert (found is not None and found[1] == [None, None]) is maybe_none
+
+
+def test_sums_and_means_of_numbers_of_intervals_have_a_meaning() -> None:
+    """On every input, and the same as the table interpreter's: a fraction that is computed is a number."""
+    select = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
+    share = rasp.numerical(rasp.Aggregate(select, rasp.numerical(rasp.Map(lambda t: float(t == "a"), rasp.tokens))))
+    place = rasp.numerical(rasp.Aggregate(select, rasp.numerical(rasp.Map(float, rasp.indices))))
+    both = {
+        "sum": rasp.LinearSequenceMap(share, place, 1, 1 / 3).named("sum"),
+        "mean": rasp.numerical(rasp.Aggregate(select, share)).named("mean"),
+    }
+    model = tracr.compile(both, "ab", 3, max_values=3)
+    files = files_of(model)
+    meaning = Meaning(json.loads(files[MODEL]), safetensors.numpy.load(files[TABLES]))
+    found = meaning.codes([0, 1, 1])
+    assert found is not None
+    numbers = {name: found[number] for name, number in meaning.outputs}
+    assert numbers["sum"] == [1, Fraction(1, 2) + Fraction(1 / 3) / 2, Fraction(1, 3) + Fraction(1 / 3)]
+    assert numbers["mean"] == [1, Fraction(3, 4), Fraction(11, 18)]
 
 
 def _same(domain: Any, found: list[Any], want: list[Any]) -> bool:

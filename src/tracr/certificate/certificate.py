@@ -61,7 +61,7 @@ class Certificate:
         path of an `.onnx` or `.safetensors` file. The theorem then holds for every execution of the network with these
         weights that conforms to the arithmetic. That the export's code or graph is this network is not proved. A
         Hugging Face checkpoint is another network, with layer norms: it is refused with a `CertificateError`.
-        `tracr-check FOLDER` checks its tensors themselves.
+        `tracr-check FOLDER` checks its tensors. An `.onnx` file has no norms: that of a model with norms is refused.
 
         >>> import tracr
         >>> from tracr.rasp import rasp
@@ -71,8 +71,9 @@ class Certificate:
         >>> certificate.covers(weights), certificate.covers({**weights, "embed.W_E": weights["embed.W_E"] * 2})
         (True, False)
         """
-        from tracr.certificate.exports import exported_sha256
+        from tracr.certificate.exports import exported_sha256, require_norms
 
+        require_norms(self.model, exported)
         digest = exported_sha256(exported, self.verdict.arithmetic)
         return self.accepted and digest == self.verdict.weights_sha256
 

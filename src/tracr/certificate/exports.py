@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,22 @@ from tracr_check import ARITHMETICS
 from tracr_check.files import LARGEST, WEIGHTS, numbers_sha256, parse_tensors
 from tracr_check.verdict import Rejected
 
-__all__ = ["exported_sha256"]
+if TYPE_CHECKING:
+    from tracr.model.designed import DesignedModel
+
+__all__ = ["exported_sha256", "require_norms"]
 
 CHECKPOINT = "a Hugging Face checkpoint is another network: it has layer norms"
 OF_THE_MODEL = "tracr-check FOLDER checks the tensors of the checkpoint themselves"
+
+
+def require_norms(model: DesignedModel, exported: Any) -> None:
+    """Refuse an ONNX file for a model with layer norms: its graph has none, and the theorem is about them, too."""
+    if model.norm is not None and isinstance(exported, str | Path) and Path(exported).suffix == ".onnx":
+        raise CertificateError(
+            "an ONNX file is another network than a model with layer norms: it has none",
+            hint="certify the model without layer norms, and export that",
+        )
 
 
 def exported_sha256(exported: Any, arithmetic: str) -> str:

@@ -209,7 +209,9 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> DesignedMod
         return model
     if own_weights:
         return with_saved_weights(model, weights)
-    return with_other_weights(model, with_weights(model, weights).parameters)
+    with_weights(model, weights)  # refuses what the model cannot have
+    held = {name: weights[name].astype(np.float64) for name, _ in model.parameters.named()}  # those of the certificate
+    return with_other_weights(model, Parameters.of(held))
 
 
 def read_model(

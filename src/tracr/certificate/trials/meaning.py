@@ -93,20 +93,24 @@ class Meaning:
         listed = self.values[number]
         return code if listed is None else listed[code]
 
+    def _number(self, number: int, code: Any) -> Fraction | None:
+        """The number of a code as a fraction. That of an interval is one; a fraction that is listed is no number."""
+        listed = self.values[number]
+        return code if listed is None else number_of(listed[code])
+
     def _linear(self, number: int, op: Mapping[str, Any], found: dict[int, Column], i: int) -> Any:
         total = Fraction(op["constant"])
         for term, factor in op["terms"]:
-            value = self._value(term, found[term][i])
-            if value is None:  # nothing plus a number is nothing
+            if self._value(term, found[term][i]) is None:  # nothing plus a number is nothing
                 return self._listed(number, None)
-            if (x := number_of(value)) is None:
+            if (x := self._number(term, found[term][i])) is None:
                 raise Undefined
             total += Fraction(factor) * x
         return self._snapped(number, total)
 
     def _sum_lookup(self, number: int, op: Mapping[str, Any], found: dict[int, Column], i: int) -> int:
         """The cell of the point that a weighted sum is."""
-        terms = [(number_of(self._value(term, found[term][i])), Fraction(factor)) for term, factor in op["terms"]]
+        terms = [(self._number(term, found[term][i]), Fraction(factor)) for term, factor in op["terms"]]
         if any(x is None for x, _ in terms):
             raise Undefined
         total = sum((factor * x for x, factor in terms if x is not None), Fraction(0))
@@ -145,12 +149,12 @@ class Meaning:
         return listed.index(value)
 
     def _aggregated(self, number: int, op: Mapping[str, Any], codes: Sequence[Any]) -> Any:
-        values = [self._value(op["value"], code) for code in codes]
-        if not values:
+        numbers = [self._number(op["value"], code) for code in codes]
+        if not numbers:
             return self._listed(number, decode_value(op["default"]))
-        if len(values) == 1:
-            return self._listed(number, values[0])
-        numbers = [number_of(value) for value in values]
+        if len(numbers) == 1:
+            (x,), (code,) = numbers, codes
+            return self._listed(number, self._value(op["value"], code)) if x is None else self._snapped(number, x)
         if any(x is None for x in numbers) or (op["assumed"] and self._numeric(op["value"])):
             raise Undefined
         return self._snapped(number, sum((x for x in numbers if x is not None), Fraction(0)) / len(numbers))
