@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,11 @@ import pytest
 import tracr
 from tests.tiers import in_turn, usual
 from tracr.certificate.trials.execution import ORDERS
-from tracr.certificate.trials.mutants import KINDS, SavedParts, mutant
+from tracr.certificate.trials.mutants import KINDS, SavedParts, mutant, transplants
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
+from tracr.certificate.trials.trial import tried as outcome_of
+from tracr.rasp import rasp
+from tracr.rasp.expressions import SOp
 from tracr.rasp.programs import EXAMPLES
 
 LENGTH = 3
@@ -84,6 +88,37 @@ def test_mutants_that_were_accepted_once(
     mutant = replace(parts, weights={**parts.weights, name: changed})
     assert wrong_inputs(mutant, EveryInput(parts))
     assert not check_parts(mutant, tmp_path).accepted
+
+
+COMPARED = [rasp.Comparison.EQ, rasp.Comparison.NEQ, rasp.Comparison.LT, rasp.Comparison.LEQ, rasp.Comparison.GEQ]
+
+
+def near_twins() -> dict[str, SavedParts]:
+    """Programs that differ in a comparison, a constant, a default, the vocabulary's order, the mask or the level."""
+    found = {}
+    sides = [(rasp.tokens, rasp.tokens), (rasp.indices, rasp.tokens), (rasp.indices, rasp.indices)]
+    for number, (compared, (keys, queries)) in enumerate(itertools.product(COMPARED, sides)):
+        level, vocab, selector = number % 3, ((1, 2), (2, 1))[number // 3 % 2], rasp.Select(keys, queries, compared)
+        programs: dict[str, SOp] = {"width": rasp.SelectorWidth(selector)}
+        programs |= {f"mean or {default}": rasp.Aggregate(selector, rasp.tokens, default=default) for default in (0, 1)}
+        for (name, program), causal in itertools.product(programs.items(), (False, True)):
+            model = tracr.compile(program, vocab, LENGTH, level=level, causal=causal)
+            found[f"{name} {keys} {compared.value} {queries}, {vocab}, {level}, {causal}"] = parts_of(model)
+    return {name: parts for name, parts in found.items() if parts.hints["layers"]}
+
+
+def test_no_harmful_transplant_is_accepted(tmp_path: Path) -> None:
+    """The program of a model, the weights of a nearly equal one, hints of either: what is accepted is right."""
+    models, found, rng = near_twins(), Counter[str](), np.random.default_rng(5)
+    inputs = {name: EveryInput(parts) for name, parts in models.items()}
+    for one in transplants(models, rng):
+        own = inputs[one.what.partition(" by ")[0]]
+        if rng.integers(100) < usual(12, long=100):
+            outcome = outcome_of(one, own, tmp_path)
+            assert not outcome.unsound, (one.what, outcome.wrong)
+            found[f"{'harmful' if outcome.wrong else 'harmless'} {outcome.verdict.accepted}"] += 1
+    assert found["harmful False"] >= 40, found
+    assert found["harmless True"] >= 1, found
 
 
 LARGE = {"hist2", "sort_freq", "most_freq", "shuffle_dyck", "shuffle_dyck2", "dyck1", "dyck2", "closer", "induction"}

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "Mutant", "SavedParts", "mutant"]
+from tracr.certificate.trials.compensating import compensate
+from tracr.certificate.trials.program_changes import change_program, pick
+
+__all__ = ["KINDS", "Mutant", "SavedParts", "mutant", "transplants"]
 
 Array = NDArray[Any]
 FACTORS = (1 + 2e-7, 1 + 1e-5, 1 + 1e-3, 1.03, 0.8, 1.5, -1.0, 0.0)
 NEW = (1e-6, 1e-3, 0.05, 0.5, -0.5, 1.0, -3.0, 300.0)
 SHARES = (1.0, 1.0, 1.0 + 1e-3, 0.5, -1.0)  # of its half that one half of a neuron or a head writes
-KINDS = ("weight", "weight", "weight", "weight", "weights", "neuron", "head", "table", "program", "hints")
+SINGLE = ("weight",) * 4
+KINDS = (*SINGLE, "weights", "neuron", "head", "compensating", "table", "program", "hints", "definitions")
 """Kinds of mutants, as often as they are drawn."""
 
 
@@ -48,18 +53,32 @@ def mutant(parts: SavedParts, rng: np.random.Generator, kind: str | None = None)
     return Mutant(kind, what, changed)
 
 
+def transplants(models: Mapping[str, SavedParts], rng: np.random.Generator) -> Iterator[Mutant]:
+    """The program of one model with the weights of another of the same shapes; hints of either, layer by layer."""
+    for (name, parts), (other, given) in itertools.permutations(models.items(), 2):
+        if _shapes(parts) == _shapes(given):
+            both = [parts.hints, given.hints]
+            hints = copy.deepcopy({part: {**both[0][part], **both[1][part]} for part in ("aux", "parts", "sums")})
+            share = pick(rng, (0.0, 0.5, 1.0))
+            taken = [both[int(rng.random() < share)]["layers"][at] for at in range(len(both[0]["layers"]))]
+            hinted = {**hints, "layers": copy.deepcopy(taken)}
+            yield Mutant("transplant", f"{name} by {other}", _with(parts, weights=given.weights, hints=hinted))
+
+
+def _shapes(parts: SavedParts) -> dict[str, tuple[int, ...]]:
+    """Heads and neurons may be more or fewer; the logits are those of as many values."""
+    named = ("embed.W_E", "pos_embed.W_pos", "unembed.W_U")
+    found: dict[str, tuple[int, ...]] = {name: parts.weights[name].shape for name in named}
+    return found | {"layers": (len(parts.hints["layers"]),)}
+
+
 def _with(parts: SavedParts, **changed: Any) -> SavedParts:
     return SavedParts(**{**vars(parts), **changed})
 
 
-def _pick(rng: np.random.Generator, items: Any) -> Any:
-    items = list(items)
-    return items[int(rng.integers(len(items)))]
-
-
 def _weight(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
     """One weight: a factor if it is not zero, or a number where it is."""
-    name = _pick(rng, [name for name, array in parts.weights.items() if array.size])
+    name = pick(rng, [name for name, array in parts.weights.items() if array.size])
     array = parts.weights[name].copy()
     flat = array.reshape(-1)
     filled = np.flatnonzero(flat)
@@ -77,7 +96,7 @@ def _weight(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedPart
 
 def _weights(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
     """Several weights of one array: two rows exchanged, a row scaled, all rounded, or two entries moved alike."""
-    name = _pick(rng, [name for name, array in parts.weights.items() if array.size > 1])
+    name = pick(rng, [name for name, array in parts.weights.items() if array.size > 1])
     array = parts.weights[name].copy()
     axis = int(rng.integers(array.ndim))
     moved = np.moveaxis(array, axis, 0)
@@ -136,70 +155,40 @@ def _head(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]
     heads.append(heads[old])
     what, changed = f"{layer} head {old} in two halves, one times {share:g}", _with(parts, hints=hints)
     if rng.random() < 0.5:
-        name = layer + str(_pick(rng, names[:4]))
+        name = layer + str(pick(rng, names[:4]))
         factor = float(rng.choice(FACTORS))
         arrays[name][count] *= factor
         what += f", its {name} times {factor:.8g}"
     return what, _with(changed, weights={**parts.weights, **arrays})
 
 
+def _compensating(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """Several weights that make up for each other, all but one of them or all."""
+    weights, hints = {name: array.copy() for name, array in parts.weights.items()}, copy.deepcopy(dict(parts.hints))
+    what = compensate(weights, hints, rng)
+    return what, _with(parts, weights=weights, hints=hints)
+
+
 def _table(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
     """One cell of a table of the program: another code, the other truth, or a mark."""
     if not parts.tables:
         return _weight(parts, rng)
-    name = _pick(rng, parts.tables)
+    name = pick(rng, parts.tables)
     table = parts.tables[name].copy()
     flat = table.reshape(-1)
     at = int(rng.integers(flat.size))
     before = int(flat[at])
     others = {0, 1} if name.startswith("selectors") else set(range(int(table.max()) + 1))
     marks = {-1, -2} if rng.random() < 0.1 else set()
-    flat[at] = _pick(rng, sorted((others | marks) - {before}) or [before])
+    flat[at] = pick(rng, sorted((others | marks) - {before}) or [before])
     return f"{name}[{at}] {before} -> {int(flat[at])}", _with(parts, tables={**parts.tables, name: table})
 
 
 def _program(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
-    """The program: the sides of a selector, a factor, a default, or the order of listed values."""
+    """The program, but for its tables."""
     model = copy.deepcopy(dict(parts.model))
-    ways = (_exchange_sides, _change_factor, _change_default, _exchange_values)
-    order = rng.permutation(len(ways)).tolist()
-    what = next((found for way in order if (found := ways[way](model["program"], rng))), "nothing")
+    what = change_program(model["program"], rng)
     return what, _with(parts, model=model)
-
-
-def _exchange_sides(program: dict[str, Any], rng: np.random.Generator) -> str:
-    if not (plain := [selector for selector in program["selectors"] if "keys" in selector]):
-        return ""
-    one = _pick(rng, plain)
-    one["keys"], one["queries"] = one["queries"], one["keys"]
-    return f"the sides of {one['label']} exchanged"
-
-
-def _change_factor(program: dict[str, Any], rng: np.random.Generator) -> str:
-    if not (linear := [sop for sop in program["sops"] if sop["op"]["kind"] == "linear" and sop["op"]["terms"]]):
-        return ""
-    one = _pick(rng, linear)
-    _pick(rng, one["op"]["terms"])[1] *= float(_pick(rng, (-1.0, 2.0, 1.001)))
-    return f"a factor of {one['label']}"
-
-
-def _change_default(program: dict[str, Any], rng: np.random.Generator) -> str:
-    if not (means := [sop for sop in program["sops"] if sop["op"]["kind"] == "aggregation"]):
-        return ""
-    one = _pick(rng, means)
-    one["op"]["default"] = _pick(rng, [0, 1, None, 2])
-    return f"the default of {one['label']} is {one['op']['default']}"
-
-
-def _exchange_values(program: dict[str, Any], rng: np.random.Generator) -> str:
-    listed = [sop for sop in program["sops"] if len(sop["domain"].get("values", ())) > 1]
-    if not listed:
-        return ""
-    one = _pick(rng, listed)
-    values = one["domain"]["values"]
-    i, j = rng.choice(len(values), 2, replace=False).tolist()
-    values[i], values[j] = values[j], values[i]
-    return f"values {i} and {j} of {one['label']} exchanged"
 
 
 def _hints(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
@@ -208,17 +197,45 @@ def _hints(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts
     places = _places(hints)
     what = "nothing"
     if places:
-        holder, key = _pick(rng, places)
+        holder, key = pick(rng, places)
         owners = [h[k] for h, k in places if not isinstance(h[k], dict | list)]
         if rng.random() < 0.25:
             del holder[key]
             what = f"the hint {key} deleted"
         else:
-            holder[key] = _pick(rng, [*owners, 0, 1, "c0.0"])
+            holder[key] = pick(rng, [*owners, 0, 1, "c0.0"])
             what = f"the hint {key} is {holder[key]}"
     changed = _with(parts, hints=hints)
     if rng.random() < 0.7:
         more, changed = _weight(changed, rng)
+        what += f", {more}"
+    return what, changed
+
+
+def _definitions(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """A definition or a part that owns dimensions of others, and often other weights."""
+    hints, program = copy.deepcopy(dict(parts.hints)), parts.model["program"]
+    sops, number = [sop["id"] for sop in program["sops"]], str(100_000 + len(hints["aux"]))
+    selectors = [sop["op"]["selector"] for sop in program["sops"] if "selector" in sop["op"]] or [0]
+    source, kind = pick(rng, sops), str(rng.choice(["pair", "width", "sum", "units"]))
+    about = {"of": [source, pick(rng, sops)] if kind == "pair" else source, "selector": pick(rng, selectors)}
+    about |= {"above": float(rng.choice([-1, 0, 1])), "times": float(rng.choice([1, 2, 3]))}
+    fields = {"pair": ("of",), "width": ("selector",), "sum": ("selector", "of"), "units": tuple(about)}[kind]
+    hints["aux"][number] = {"kind": kind, **{name: about[name] for name in fields}}
+    place = int(rng.integers(len(hints["layers"])))
+    layer = hints["layers"][place]
+    owner: int | str = int(number)
+    owned, what = layer["mlp"], str(hints["aux"][number])
+    if layer["heads"] and rng.random() < 0.7:
+        head, letter = int(rng.integers(len(layer["heads"]))), str(rng.choice(list("csp")))
+        owner = f"{letter}{place}.{head}{'' if letter == 'c' else f'.{source}'}"
+        hints["parts"][owner], owned = (None if letter == "c" else source), layer["heads"][head]
+        hints["sums"].setdefault(pick(rng, (number, *map(str, sops))), []).append([owner])
+        what += f", of {owner}"
+    owned |= {dim: owner for dim in owned if rng.random() < 0.8}
+    changed = _with(parts, hints=hints)
+    if rng.random() < 0.7:
+        more, changed = pick(rng, (_weight, _weights, _compensating))(changed, rng)
         what += f", {more}"
     return what, changed
 
@@ -237,7 +254,9 @@ MAKERS = {
     "weights": _weights,
     "neuron": _neuron,
     "head": _head,
+    "compensating": _compensating,
     "table": _table,
     "program": _program,
     "hints": _hints,
+    "definitions": _definitions,
 }

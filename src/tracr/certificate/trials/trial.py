@@ -24,7 +24,7 @@ from tracr.nearness import ANSWER, nearly_equal
 from tracr.saving.models import MODEL, TABLES, WEIGHTS, files_of
 from tracr_check import Verdict, check_folder
 
-__all__ = ["EveryInput", "Outcome", "check_parts", "parts_of", "trials", "wrong_inputs"]
+__all__ = ["EveryInput", "Outcome", "check_parts", "parts_of", "trials", "tried", "wrong_inputs"]
 
 Array = NDArray[Any]
 
@@ -81,7 +81,7 @@ class EveryInput:
         model = parts.model
         self.causal: bool = model["options"]["causal"]
         self.epsilon: float | None = model.get("variant", {}).get("epsilon")
-        self.tokens = len(model["options"]["vocab"])
+        self.tokens, self.longest = len(model["options"]["vocab"]), model["options"]["max_seq_len"]
         self.meaning = Meaning(model, parts.tables)
         self.slices = [(start, stop) for _, start, stop in model["outputs"]]
         self.encodings = [self.meaning.sops[number]["encoding"] for _, number in self.meaning.outputs]
@@ -99,7 +99,7 @@ class EveryInput:
             if not inputs:
                 continue
             expected = [np.array([row[place] for row in rows]) for place in range(len(self.slices))]
-            for width in sorted({length, longest}):
+            for width in sorted({length, longest, self.longest}):
                 ids = np.full((len(inputs), width + 1), self.tokens + 1)
                 ids[:, 0], ids[:, 1 : length + 1] = self.tokens, inputs
                 yield ids, length, expected
@@ -159,7 +159,12 @@ def trials(
         one = mutant(parts, rng, kind)
         try:
             own = EveryInput(one.parts) if one.kind in ("table", "program") else inputs
-            wrong = wrong_inputs(one.parts, own)
+            outcome = tried(one, own, folder)
         except (IndexError, AssertionError):  # a table that names codes which do not exist: it has no meaning
             continue
-        yield Outcome(one, wrong, check_parts(one.parts, folder))
+        yield outcome
+
+
+def tried(one: Mutant, inputs: EveryInput, folder: Path) -> Outcome:
+    """The outcome of a mutant."""
+    return Outcome(one, wrong_inputs(one.parts, inputs), check_parts(one.parts, folder))

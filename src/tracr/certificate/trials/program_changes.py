@@ -1,0 +1,126 @@
+"""Changes a saved program, but for its tables: selectors, factors, values, lengths, outputs, what is undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["change_program", "pick"]
+
+Program = dict[str, Any]
+
+
+def pick(rng: np.random.Generator, items: Any) -> Any:
+    """One of some items."""
+    items = list(items)
+    return items[int(rng.integers(len(items)))]
+
+
+def change_program(program: Program, rng: np.random.Generator) -> str:
+    """Change one thing in place; what was changed, in words."""
+    order = rng.permutation(len(WAYS)).tolist()
+    return next((found for way in order if (found := WAYS[way](program, rng))), "nothing")
+
+
+def _exchange_sides(program: Program, rng: np.random.Generator) -> str:
+    if not (plain := [selector for selector in program["selectors"] if "keys" in selector]):
+        return ""
+    one = pick(rng, plain)
+    one["keys"], one["queries"] = one["queries"], one["keys"]
+    return f"the sides of {one['label']} exchanged"
+
+
+def _change_factor(program: Program, rng: np.random.Generator) -> str:
+    if not (linear := [sop for sop in program["sops"] if sop["op"]["kind"] == "linear" and sop["op"]["terms"]]):
+        return ""
+    one = pick(rng, linear)
+    pick(rng, one["op"]["terms"])[1] *= float(pick(rng, (-1.0, 2.0, 1.001)))
+    return f"a factor of {one['label']}"
+
+
+def _change_default(program: Program, rng: np.random.Generator) -> str:
+    if not (means := [sop for sop in program["sops"] if sop["op"]["kind"] == "aggregation"]):
+        return ""
+    one = pick(rng, means)
+    one["op"]["default"] = pick(rng, [0, 1, None, 2])
+    return f"the default of {one['label']} is {one['op']['default']}"
+
+
+def _exchange_values(program: Program, rng: np.random.Generator) -> str:
+    listed = [sop for sop in program["sops"] if len(sop["domain"].get("values", ())) > 1]
+    if not listed:
+        return ""
+    one = pick(rng, listed)
+    values = one["domain"]["values"]
+    i, j = rng.choice(len(values), 2, replace=False).tolist()
+    values[i], values[j] = values[j], values[i]
+    return f"values {i} and {j} of {one['label']} exchanged"
+
+
+def _move_value(program: Program, rng: np.random.Generator) -> str:
+    """A number that is nearly or only in looks the same; where it is not, the program is often undefined."""
+    one = pick(rng, program["sops"])
+    values = one["domain"].get("values", ())
+    if not (places := [place for place, value in enumerate(values) if isinstance(value, int | float)]):
+        return ""
+    place = pick(rng, places)
+    old = values[place]
+    values[place] = pick(rng, (float(old), old + 5e-10, old + 1.5e-9, old + 1e-6, old + 7, str(old), None))
+    return f"{old} of {one['label']} is {values[place]!r}"
+
+
+def _leave_out(program: Program, rng: np.random.Generator) -> str:
+    """One s-op more, which has no value where another one has some number: such inputs do not count."""
+    found = [
+        sop for sop in program["sops"] if all(isinstance(x, int | float) for x in sop["domain"].get("values", "?"))
+    ]
+    if not found:
+        return ""
+    one, number = pick(rng, found), 1 + max(entry["id"] for entry in (*program["sops"], *program["selectors"]))
+    values = one["domain"]["values"]
+    kept = [values[at] for at in sorted(rng.permutation(len(values))[: int(rng.integers(1, len(values) + 1))].tolist())]
+    op = {"kind": "linear", "terms": [[one["id"], 1.0]], "constant": 0.0}
+    program["sops"].append(
+        {**one, "id": number, "label": "more", "op": op, "domain": {"kind": "finite", "values": kept}}
+    )
+    return f"{one['label']} is one of {kept}"
+
+
+def _assume(program: Program, rng: np.random.Generator) -> str:
+    if not (means := [sop for sop in program["sops"] if sop["op"]["kind"] == "aggregation"]):
+        return ""
+    one = pick(rng, means)
+    one["op"]["assumed"] = not one["op"]["assumed"]
+    return f"{one['label']} assumes one key: {one['op']['assumed']}"
+
+
+def _change_lengths(program: Program, rng: np.random.Generator) -> str:
+    most = program["lengths"][1]
+    low, high = program["lengths"] = sorted(rng.integers(1, most + 1, 2).tolist())
+    for one in (sop for sop in program["sops"] if sop["op"]["kind"] == "length"):
+        one["domain"]["values"] = list(range(low, high + 1))
+    return f"lengths {low} to {high}"
+
+
+def _change_output(program: Program, rng: np.random.Generator) -> str:
+    one = pick(rng, program["outputs"])
+    size = {sop["id"]: len(sop["domain"].get("values", ())) for sop in program["sops"]}
+    if not (others := [number for number in size if number != one[1] and size[number] == size[one[1]]]):
+        return ""
+    one[1] = pick(rng, others)
+    return f"output {one[0]} is s-op {one[1]}"
+
+
+WAYS: tuple[Callable[[Program, np.random.Generator], str], ...] = (
+    _exchange_sides,
+    _change_factor,
+    _change_default,
+    _exchange_values,
+    _move_value,
+    _leave_out,
+    _assume,
+    _change_lengths,
+    _change_output,
+)
