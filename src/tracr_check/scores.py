@@ -66,8 +66,8 @@ class Vectors:
 
     @cached_property
     def radius(self) -> Array:
-        """How far the boxes reach from their middles."""
-        return (self.hi - self.lo) / 2
+        """How far the boxes reach from their middles, which are rounded."""
+        return farthest(self.hi - self.middle, self.lo - self.middle)
 
     @cached_property
     def size(self) -> Array:
@@ -202,7 +202,8 @@ def pad_scores(
     largest terms of each box. Rounding: x W is a sum of at most `terms` products that are not 0, the score of `rank`
     more; their relative errors multiply sums of sizes, which are bounded dimension by dimension too. What a reader sees
     beyond the stream (`blur`) is off by its range, and has products of its own. Sums over dimensions are computed
-    before those over components, but for boxes that are no points.
+    before those over components, but for boxes that are no points. The distance by which errors of a query
+    move PAD apart from `ref` is rounded up, as `ref` may be far larger than all keys of PAD.
     """
     rank = w_key.shape[1] + others
     tables = [(boxes, w_key[boxes.dims]) for boxes in pad.tables.values() if w_key[boxes.dims].any()]
@@ -213,7 +214,8 @@ def pad_scores(
     relative = a.gamma(terms + rank + 2) + pad.grain + 4 * a.storing + (terms + rank + 4) * 2.0**-51
     flushed = 4 * (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
     total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
-    total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)
+    apart = (queries.radius * farthest(keys.lo - ref, keys.hi - ref)).sum(1)
+    total = total + apart * (1 + 2.0**-30)
     if unseen is not None:
         total = total + queries.size @ (np.maximum(-unseen.lo, unseen.hi) + relative * unseen.size)[0]
     for boxes, weights in tables:

@@ -60,7 +60,7 @@ def weights(a: Arithmetic, given: Any) -> Array:
     with np.errstate(over="ignore"):
         found = a.cast(np.array(given, np.float64))
     size = np.abs(found)
-    return np.where((size < max(2.0**-100, a.stored_tiny)) | (size >= a.largest), 0.0, found)
+    return np.where((size >= max(2.0**-100, a.stored_tiny)) & (size < a.largest), found, 0.0)  # NaN is none
 
 
 def fractions(numbers: Array) -> list[Fraction]:

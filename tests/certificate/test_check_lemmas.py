@@ -260,6 +260,23 @@ def test_scores_at_pad_are_bounded(seed: int) -> None:
         assert (found.max(1) <= top).all()
 
 
+def test_distances_of_pad_from_the_reference_are_rounded_up() -> None:
+    """A query between -r and r, a key of PAD that is 0, and a reference far away: the distance is r |ref|, or more."""
+    rng, none = np.random.default_rng(11), np.zeros((1, 1))
+    for r, far in rng.uniform(1, 2, (50, 2)) * (1.0, 2.0**60):
+        query, ref = Vectors(none - r, none + r, none), none + far
+        (top,) = pad_scores(query, State(1, {}), none, none[0], Vectors(none, none, none + np.inf), ref, FLOAT32)
+        assert Fraction(float(top)) >= Fraction(float(r)) * Fraction(float(far))
+
+
+def test_boxes_reach_from_their_middles_as_computed() -> None:
+    """The middle of two neighbours is one of them, and the other is all their distance away."""
+    lo = np.array([[1.0, -1.0, 3.0]])
+    vectors = Vectors(lo, np.nextafter(lo, 4.0), np.zeros((1, 3)))
+    assert (vectors.middle - vectors.radius <= vectors.lo).all()
+    assert (vectors.hi <= vectors.middle + vectors.radius).all()
+
+
 @pytest.mark.parametrize("length", [5, 300])
 def test_scores_of_pad_by_joint_values(length: int) -> None:
     """Every query of a head that matches positions against PAD at every position, in float32: the bound is tight."""

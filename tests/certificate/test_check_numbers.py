@@ -16,6 +16,7 @@ from tracr_check.boxes import (
     exactly,
     grid_of,
     natural,
+    product_grid,
     read_boxes,
     rounded,
 )
@@ -88,6 +89,17 @@ def test_few_products_are_added_one_by_one() -> None:
         weights = np.asarray(rng.integers(-2, 3, (inner, columns)) * (rng.random((inner, columns)) < 0.5), np.float64)
         for one, other in zip(*(way(boxes, some, weights) for way in (_few_products, _all_products)), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_grids_of_large_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the products are too many, their grids are found for all values together: none is too large."""
+    rng = np.random.default_rng(5)
+    left, right = (rng.choice([0.0, 0.25, 1.0, 8.0, np.inf], shape) for shape in ((4, 3), (3, 5)))
+    exact = product_grid(left, right)
+    monkeypatch.setattr("tracr_check.boxes.CELLS", right.size)
+    bound = product_grid(left, right)
+    assert (bound <= exact).all()
+    assert (bound == bound[:1]).all()
 
 
 def test_grids() -> None:
