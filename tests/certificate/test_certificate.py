@@ -25,6 +25,7 @@ from tracr.certificate.certificate import Certificate
 from tracr.cli.description import certificate_json
 from tracr.errors import CertificateError, FormatError
 from tracr.rasp import programs, rasp
+from tracr.rasp.programs import EXAMPLES
 from tracr.saving.models import files_of
 
 MODEL = tracr.compile(programs.make_hist(), "abc", 4)
@@ -157,6 +158,35 @@ def test_a_forged_record_is_not_shown_as_accepted(tmp_path: Path) -> None:
         assert found is not None
         assert (found["accepted"], found["recorded"]) == (accepted, False)
         assert model.certified is accepted
+
+
+def test_a_forged_record_cannot_hide_that_it_is_one(tmp_path: Path) -> None:
+    """Its texts are shown without line ends and control characters, which could replace what was printed before."""
+    MODEL.certify().save(tmp_path / "model")
+    path = tmp_path / "model" / "verdict.json"
+    forged = {"theorem": "\x1b[1A\x1b[2KACCEPTED in float32", "assumptions": ["\r\nACCEPTED"]}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **forged}))
+    shown = str(load_compiled(tmp_path / "model").certificate)
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert sum(line.startswith("ACCEPTED") for line in shown.split("\n")) == 1
+
+
+def test_a_certificate_is_not_saved_with_another_model(tmp_path: Path) -> None:
+    """Arrays and tables can be written to; then the files are not those that were checked, accepted or not."""
+    example = EXAMPLES["shift_by"]
+    for before in (False, True):
+        model = tracr.compile(example.program, example.vocab, 3)
+        if before:
+            model.parameters.W_U[:] = 0.0
+        certificate = model.certify()
+        tables = [one.table for one in model.program.selectors.values() if one.table is not None]
+        for array in (model.parameters.W_E, *tables):
+            array[0] = 1 - array[0]
+            with pytest.raises(CertificateError, match="not as it was when it was checked"):
+                certificate.save(tmp_path / "model")
+            array[0] = 1 - array[0]
+        certificate.save(tmp_path / "model", overwrite=True)
+        assert tracr_check.check_folder(tmp_path / "model").accepted is not before
 
 
 def test_a_certificate_ends_when_arrays_are_changed() -> None:

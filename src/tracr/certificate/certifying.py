@@ -37,7 +37,7 @@ def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = Tr
     try:
         found = hints(model)
     except (TracrError, KeyError, ValueError) as error:  # no rules for this model: hints without content are rejected
-        found, problem = {}, f"there are no hints for this model: {error}"
+        found, problem = {}, f"there are no hints for this model: {' '.join(str(error).split())}"
     else:
         problem = ""
     content = hints_file(found, files, arithmetic, padded)
