@@ -408,6 +408,15 @@ def test_the_verdict_shown_is_in_the_format_of_the_model() -> None:
     assert "ACCEPTED in bfloat16" in invoke("info", "hist", "--max-len", 3, "--dtype", "bfloat16")
 
 
+def test_certify_says_that_it_does_not_check_a_gpt2(tmp_path: Path) -> None:
+    """Of a checkpoint it reads the saved model: the tensors may be others, and tracr.json can be forged."""
+    MODEL.save_pretrained(tmp_path / "gpt2")
+    done = run("certify", tmp_path / "gpt2")
+    assert "tracr-check" in done.stderr
+    assert "tracr-check" not in run("certify", tmp_path / "gpt2" / "tracr").stderr
+    assert "the saved model in a GPT-2 checkpoint" in invoke("info", tmp_path / "gpt2")
+
+
 @pytest.mark.parametrize("arithmetic", ["float64", "float32-fused"])
 def test_a_checkpoint_is_checked_in_float32(arithmetic: str, tmp_path: Path) -> None:
     """Whatever the model was certified in before: a GPT-2 runs in float32. The model keeps its certificate."""

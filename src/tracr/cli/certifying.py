@@ -22,7 +22,7 @@ from tracr.cli.options import (
     Without,
     print_json,
 )
-from tracr.cli.sources import Found, GivenOptions, compiled, find, switches
+from tracr.cli.sources import IN_CHECKPOINT, Found, GivenOptions, compiled, find, switches
 from tracr.errors import Unavailable
 from tracr.spelling import did_you_mean
 
@@ -148,6 +148,8 @@ def _certify(
         typer.echo(f"{found.name}: {certificate}")
         if output is not None:
             typer.echo(f"saved in {output}")
+    if found.description == IN_CHECKPOINT:
+        typer.echo(f"the verdict is about the saved model; `tracr-check {program}` checks the GPT-2", err=True)
     if not certificate.accepted:
         raise typer.Exit(1)
 
