@@ -335,9 +335,11 @@ def test_a_rejection_on_the_command_line(tmp_path: Path) -> None:
     assert "REJECTED in float32" in done.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["hist", "--probe", "numpy"], ["hist", "--arithmetic", "float3"]])
+@pytest.mark.parametrize(
+    "words", [[], ["hist", "--probe", "numpy"], ["hist", "--arithmetic", "float3"], ["hist", "--overwrite"]]
+)
 def test_wrong_usage(words: list[str]) -> None:
-    """A program or a backend, and a known arithmetic."""
+    """A program or a backend, a known arithmetic, and a folder to replace."""
     assert run("certify", *words).returncode == 2
 
 
@@ -411,9 +413,8 @@ def test_the_verdict_shown_is_in_the_format_of_the_model() -> None:
 def test_certify_says_that_it_does_not_check_a_gpt2(tmp_path: Path) -> None:
     """Of a checkpoint it reads the saved model: the tensors may be others, and tracr.json can be forged."""
     MODEL.save_pretrained(tmp_path / "gpt2")
-    done = run("certify", tmp_path / "gpt2")
-    assert "tracr-check" in done.stderr
-    assert "tracr-check" not in run("certify", tmp_path / "gpt2" / "tracr").stderr
+    for folder, said in ((tmp_path / "gpt2", True), (tmp_path / "gpt2" / "tracr", False)):
+        assert (f"`tracr-check {folder}` checks the GPT-2" in run("certify", str(folder)).stderr) is said
     assert "the saved model in a GPT-2 checkpoint" in invoke("info", tmp_path / "gpt2")
 
 

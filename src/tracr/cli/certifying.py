@@ -72,7 +72,8 @@ def certify(
             callback=_arithmetic,
             autocompletion=among("tracr_check", "ARITHMETICS"),
             metavar="NAME",
-            help="What to assume of the backend's arithmetic; by default the format that the model is compiled for.",
+            help="What to assume of the backend: float64, float32, float32-leak, float32-fused, float16 or bfloat16; "
+            "by default the format that the model is compiled for.",
             show_default=False,
         ),
     ] = None,
@@ -113,6 +114,8 @@ def certify(
             raise typer.BadParameter(f"a probe is about no model; leave out {', '.join(given)}")
         _probe(probe, arithmetic or "float32", as_json)
         return
+    if overwrite and output is None:
+        raise typer.BadParameter("--overwrite replaces the folder of --output; name one")
     assert program is not None
     _certify(program, find(program, name, choice), choice, arithmetic, not unpadded, (output, overwrite), as_json)
 
