@@ -199,6 +199,24 @@ def test_a_certificate_ends_when_arrays_are_changed() -> None:
     assert not model.certify().accepted
 
 
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("way", [rasp.tokens.named("same"), rasp.numerical(rasp.tokens).named("same")])
+def test_a_certified_model_runs_the_weights_that_were_checked(way: rasp.SOp, before: bool) -> None:
+    """Not those that it was run with before the arrays were written to, with the C kernel, in numpy or in float64."""
+    for model in (made := tracr.compile(way, [1, 2], 3), made.with_layer_norm()):
+        right = model.parameters.W_U.copy()
+        if before:
+            assert model.certify().accepted
+        model.parameters.W_U[:] = 0.0
+        wrong = model([2, 2, 1]), model.codes(np.array([[2, 1, 1, 0]]), "float64")[0].tolist()
+        model.parameters.W_U[:] = right
+        assert before or model.certify().accepted
+        assert model.certified
+        found = model([2, 2, 1]), model.codes(np.array([[2, 1, 1, 0]]), "float64")[0].tolist()
+        assert found[0] == [2, 2, 1]
+        assert found[1] != wrong[1]
+
+
 def test_a_folder_without_a_certificate_has_none(tmp_path: Path) -> None:
     """Certificates are saved only when asked for."""
     MODEL.certify()
