@@ -122,6 +122,8 @@ def test_a_saved_certificate_comes_back_as_a_record(certified: Path) -> None:
     assert model.certificate.recorded
     assert model.certificate.headline.endswith("as recorded, not checked again")
     assert not model.certified
+    with pytest.raises(CertificateError, match="not checked again"):
+        model.certificate.covers(dict(model.parameters.named()))
     assert model.certify().accepted
     assert model.certified
     assert load_compiled(certified).certificate is not None
