@@ -270,8 +270,8 @@ def _far_keys(backend: Backend) -> tuple[float, float]:
     for distance in range(80, 301):
         found = float(backend.attend(_column([1.0]), _column([0.0, -float(distance)]), _column([0.0, 1.0]))[0, 0])
         zero_from = float(distance + 1) if found != 0 else zero_from
-        if found > 2.0**-120:  # numbers that are not normal may be anything below the smallest normal one
-            leak = max(leak, found / math.exp(-distance))
+        if not found <= 2.0**-120:  # numbers that are not normal may be anything below the smallest normal one
+            leak = _worse(leak, found / math.exp(-distance))
         if found == 0 and distance > zero_from + 20:
             break
     return (math.inf if zero_from > 300 else zero_from), leak

@@ -106,10 +106,7 @@ class Certificate:
     def __str__(self) -> str:
         if not self.accepted:
             return f"{self.headline}\nNo proof was found. This does not mean that the model is wrong."
-        verdict = self.verdict
-        lines = [self.headline, verdict.theorem, *(f"assuming: {one}" for one in verdict.assumptions)]
-        lines += [f"sha256 {name}: {digest}" for name, digest in verdict.sha256.items()]
-        return "\n".join([*lines, f"sha256 of the weights in {verdict.arithmetic}: {verdict.weights_sha256}"])
+        return "\n".join([self.headline, *str(self.verdict).split("\n")[1:]])
 
     def _repr_html_(self) -> str:
         title, *lines = str(self).split("\n")
