@@ -24,6 +24,7 @@ from tests.natural.twins import untrained
 from tracr.certificate.certificate import Certificate
 from tracr.cli.description import certificate_json
 from tracr.errors import CertificateError, FormatError
+from tracr.ir.selectors import SelectorNode
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr.saving.models import files_of
@@ -181,7 +182,7 @@ def test_a_certificate_is_not_saved_with_another_model(tmp_path: Path) -> None:
         if before:
             model.parameters.W_U[:] = 0.0
         certificate = model.certify()
-        tables = [one.table for one in model.program.selectors.values() if one.table is not None]
+        tables = [one.table for one in model.program.selectors.values() if isinstance(one, SelectorNode)]
         for array in (model.parameters.W_E, *tables):
             array[0] = 1 - array[0]
             with pytest.raises(CertificateError, match="not as it was when it was checked"):

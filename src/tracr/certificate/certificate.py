@@ -62,8 +62,8 @@ class Certificate:
         path of an `.onnx` or `.safetensors` file. The theorem then holds for every execution of the network with these
         weights that conforms to the arithmetic. That the export's code or graph is this network is not proved. A
         Hugging Face checkpoint is another network, with layer norms: it is refused with a `CertificateError`.
-        `tracr-check FOLDER` checks its tensors. An `.onnx` file has no norms: that of a model with norms is refused. So is
-        a certificate that was read from a folder, before it is checked again.
+        `tracr-check FOLDER` checks its tensors. An `.onnx` file has no norms: that of a model with norms is refused. A
+        certificate that was read from a folder covers nothing before it is checked again, and is refused too.
 
         >>> import tracr
         >>> from tracr.rasp import rasp

@@ -145,7 +145,7 @@ class RunnableModel(ABC):
         return {}
 
     def forget_casts(self) -> None:
-        """Drop the cast weights and the C kernel: the arrays that they were made from may have been written to since."""
+        """Drop the cast weights and the C kernel: the arrays that they were made from may have been changed since."""
         for name in ("_cast", "_float32_kernel"):
             self.__dict__.pop(name, None)
 
