@@ -202,18 +202,14 @@ class Turned(Follower):
             most = np.maximum(most, np.where(untouched, 0.0, up + down + others))
         return most, exact
 
-    def _off(self, size: Array, exact: NDArray[np.bool_]) -> Array:
-        """The errors of sums into mixed dimensions, from the sizes of their terms."""
-        a, terms = self.a, self.terms
-        off = (a.gamma(terms) + 3 * a.storing) * size + 4 * (terms * a.tiny + a.stored_tiny)
-        return np.where(self.mixed & ~exact, 1.01 * off, 0.0)
-
     def _written(self, time: int, kind: str, size: Array, exact: NDArray[np.bool_]) -> None:
-        """What is written into mixed dimensions is exact, or its error is added to those of the dimensions."""
+        """What is written into mixed dimensions is exact, or its error, of terms of these sizes, is added to e."""
         read = self.mixed & ~exact & (self.last > time) & (kind != "pad")
         where = "the embedding" if time < 0 else f"layer {time // 2}, {'an MLP' if time % 2 else 'heads'}"
         need(not read.any(), f"what is written into rotated dimension {int(read.argmax())} is not surely exact", where)
-        self.errors[kind] = self.errors[kind] + self._off(size, exact)
+        a, terms = self.a, self.terms
+        off = 1.01 * ((a.gamma(terms) + 3 * a.storing) * size + 4 * (terms * a.tiny + a.stored_tiny))
+        self.errors[kind] = self.errors[kind] + np.where(self.mixed & ~exact, off, 0.0)
 
     def _blur(self, pad: State) -> Callable[[Array], Read]:
         """What a reader of PAD reads beyond c: of e; and its sum has the products of the rotated dimensions."""
