@@ -178,7 +178,7 @@ def test_streams_of_networks_with_layer_norms_lie_in_their_boxes(seed: int) -> N
                 found += 1
             for machine, streams in zip(machines, runs, strict=True):
                 case.check_logits(machine, [normed(machine, stream) for stream in streams], unembed)
-    assert found > 5
+    assert found > 2
 
 
 def _after_norm(machine: Machine, stream: Sequence[Fraction], given: Any) -> list[Fraction]:
