@@ -20,9 +20,17 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check a folder and print the verdict."""
-    parser = argparse.ArgumentParser("tracr-check", description="Prove that a saved model computes its program.")
-    parser.add_argument("folder", help="a saved model with a certificate")
-    parser.add_argument("--arithmetic", choices=sorted(ARITHMETICS), help="instead of the certificate's")
+    status = "The exit status is 0 if the model is accepted, 1 if not, and 2 for wrong usage."
+    parser = argparse.ArgumentParser(
+        "tracr-check", description="Prove that a saved model computes its program.", epilog=status
+    )
+    parser.add_argument("folder", help="a saved model with a certificate, or a GPT-2 checkpoint of one")
+    parser.add_argument(
+        "--arithmetic",
+        choices=sorted(ARITHMETICS),
+        metavar="NAME",
+        help=f"{', '.join(ARITHMETICS)}; instead of the certificate's",
+    )
     parser.add_argument("--unpadded", action="store_true", help="only inputs without padding")
     parser.add_argument("--export", metavar="FILE", help="a safetensors file that must hold the same weights")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")

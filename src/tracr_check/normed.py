@@ -63,23 +63,17 @@ class Normed(Follower):
         need(np.isin(last_bias, (0.0, 1.0)).all() and last_bias.sum() <= 1, "a layer norm has a bias")
         self.full, self.epsilon, self.last_bias, self.a = full, epsilon, last_bias, a
         self.lost = 4 * a.tiny * float(np.sqrt(epsilon))
-        read, written = (
-            full.unembed.any(1),
-            np.any([one.reshape(-1, full.width).any(0) for one in full.writers()], axis=0),
-        )
-        for time in range(2 * full.layers):
-            for matrix, _ in full.readers(time):
-                read |= matrix.any(1)
+        readers = [full.unembed, *(matrix for time in range(2 * full.layers) for matrix, _ in full.readers(time))]
+        read = np.any([one.any(1) for one in readers], axis=0)
+        written = np.any([one.reshape(-1, full.width).any(0) for one in full.writers()], axis=0)
         need(not (written & (last_bias != 0)).any(), "the dimension of the last layer norm's bias is written")
-        self.balance = np.zeros(full.width, bool)
-        self.balance[np.flatnonzero(written & ~read)[-1:]] = True  # the last dimension that is only written, if any
-        self.sums = {"tokens": 0.0, "bos": 0.0, "pad": 0.0}
+        self.balance = np.zeros(full.width, bool)  # the last dimension that is only written, if any
+        self.balance[np.flatnonzero(written & ~read)[-1:]] = True
+        rows = [_off_zero(one).max() + 2 * a.unit * np.abs(one).sum(1).max() for one in (full.embed, full.positions)]
+        self.sums = dict.fromkeys(("tokens", "bos", "pad"), MORE * sum(rows))  # Lemma 3, after the embedding
 
     def embedded(self, states: States) -> States:
-        """The rows of tokens and positions add up to 0, nearly."""
-        full, u = self.full, 2 * self.a.unit
-        off = [_off_zero(rows).max() + u * np.abs(rows).sum(1).max() for rows in (full.embed, full.positions)]
-        self.sums = dict.fromkeys(self.sums, MORE * sum(off))
+        """The rows of tokens and positions."""
         return self._seen(states)
 
     def attended(self, layer: int, before: States, after: States) -> States:
@@ -130,9 +124,11 @@ class Normed(Follower):
 
     def _seen(self, states: States) -> States:
         """The states as readers see them."""
-        blurs = {kind: self._blur(state.sizes, self._mean(kind, state)) for kind, state in states.kinds.items()}
-        grain = 2 * self.a.unit
-        return States(**{kind: replace(state, blur=blurs[kind], grain=grain) for kind, state in states.kinds.items()})
+        found = {}
+        for kind, state in states.kinds.items():
+            blur = self._blur(state.sizes, self._mean(kind, state))
+            found[kind] = replace(state, blur=blur, grain=2 * self.a.unit)
+        return States(**found)
 
     def _blur(self, sizes: Array, mean: float) -> Callable[[Array], Read]:
         """Lemma 2."""

@@ -7,15 +7,15 @@ not proved. This module shows that the rotated network does the same in the name
 
 A dimension is *pure* if it holds one label, with the factor 1 or -1. Other dimensions are *mixed*.
 
-**Lemma.** Suppose that in every execution of the rotated network
+**Lemma.** Suppose that in every execution of the rotated network, at tokens and at BOS,
 
 1. each sum that a reader computes reads pure dimensions only, or is exact;
 2. each sum written into a mixed dimension is exact, unless only the unembedding reads the dimension afterwards.
 
 Then for every execution of the rotated network there is an execution of the plain network, within the bounds that its
 proof uses, with the same queries, keys, values and neurons, and with streams c such that the rotated stream is c R + e.
-e is 0 but in dimensions as in the second half of 2, where it is at most the sum of the errors of their sums.
-PAD need not satisfy 1 and 2: its boxes are widened by the errors of what is written, and `blur` bounds those of reads.
+At each position e is at most the errors of the sums written so far; it is 0 in pure dimensions, and at tokens and BOS
+in dimensions that a reader will read. PAD need not satisfy 1 and 2: `blur` is what e and rounding add to its reads.
 
 *Proof*, by induction over sub-layers. A reader of pure dimensions has the same products as the plain reader: the signs
 cancel. So its result is one that the plain reader may have. An exact result is that of the plain reader without any
@@ -44,7 +44,6 @@ from numpy.typing import NDArray
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import (
     INF,
-    Boxes,
     Read,
     State,
     farthest,
@@ -94,7 +93,7 @@ class Turned(Follower):
         self.rotated, self.plain, self.rotation, self.a = rotated, plain, rotation, a
         self.mixed = (np.abs(rotation) == 1).sum(0) != 1
         self.labels = (rotation[:, self.mixed] != 0).any(1)  # that they hold
-        self.errors, self.work = np.zeros(len(rotation)), WORK
+        self.errors, self.work = dict.fromkeys(("tokens", "bos", "pad"), np.zeros(len(rotation))), WORK
         sizes = [max(len(block.w_o), len(block.neurons.b_in)) for block in rotated.blocks]
         self.terms = 4 + max(sizes, default=0)  # more roundings than any product goes through
         self.last = np.full(len(rotation), -1)
@@ -106,48 +105,41 @@ class Turned(Follower):
         """The sum of two rows: of the token and of the position."""
         size, exact = sum_of_rows(self.rotated.embed, self.rotated.positions, self.a)
         need(size.max(initial=0.0) < self.a.largest, "numbers too large")
-        self._written(-1, size, exact)
-        none = np.zeros(len(size))
-        return self._seen(0, states if states.pad is None else self._padded(states, (none, none == 0)))
+        for kind in states.kinds:
+            self._written(-1, kind, size, exact)
+        return self._seen(0, states)
 
     def attended(self, layer: int, before: States, after: States) -> States:
         """The writes of heads, and what the MLP reads."""
         block = self.rotated.blocks[layer]
         for kind, old in before.kinds.items():
             given = self._given(layer, before, old, getattr(after, kind))
-            sums = self._sums(self._held(old), [given], block.w_o, block.bias)
-            if kind == "pad":
-                after = self._padded(after, sums)
-            else:
-                self._written(2 * layer, *sums)
+            self._written(2 * layer, kind, *self._sums(self._held(kind, old), [given], block.w_o, block.bias))
         return self._seen(2 * layer + 1, after)
 
     def transformed(self, layer: int, before: States, after: States) -> States:
         """The writes of neurons, and what the next heads read."""
         neurons = self.rotated.blocks[layer].neurons
         for kind, old in before.kinds.items():
-            held = self._held(old)
+            held = self._held(kind, old)
             size, exact = self._sums(held, self._hidden(layer, old, ""), neurons.w_out, neurons.b_out)
-            if kind == "pad":
-                after = self._padded(after, (size, exact))
-                break  # the last kind
             for name, boxes in old.tables.items():  # value by value, if that is not enough, and not too much work
                 work = len(boxes.lo) * neurons.w_out.size
-                if (self.mixed & ~exact).any() and work <= self.work:
+                if kind != "pad" and (self.mixed & ~exact).any() and work <= self.work:
                     self.work -= work
                     exact = exact | self._sums(held, self._hidden(layer, old, name), neurons.w_out, neurons.b_out)[1]
-            self._written(2 * layer + 1, size, exact)
+            self._written(2 * layer + 1, kind, size, exact)
         return self._seen(2 * layer + 2, after)
 
     def logits(self, states: States, unembed: Array) -> tuple[Array, Array]:
         """The errors of the dimensions, and those of the sums."""
         matrix = self.rotated.unembed
-        size = self._held(states.tokens).size @ np.abs(matrix)
+        size = self._held("tokens", states.tokens).size @ np.abs(matrix)
         need(size.max(initial=0.0) < self.a.largest, "numbers too large")
         own = np.where((matrix[self.mixed] != 0).any(0), self.a.gamma((matrix != 0).sum(0) + 2.0) * size, 0.0)
         narrow = self.a.stored_unit * 2 * size + self.a.stored_tiny if self.a.narrow else 0.0
         lost = 4 * (len(matrix) + 2) * self.a.tiny * (own > 0)
-        found = (self.errors @ np.abs(matrix) + own + narrow) * (1 + 2.0**-30) + lost
+        found = (self.errors["tokens"] @ np.abs(matrix) + own + narrow) * (1 + 2.0**-30) + lost
         return 0.0 * found, found
 
     # One sub-layer
@@ -156,7 +148,7 @@ class Turned(Follower):
         """The states for the readers at a time, all of which are right about them."""
         found = States(**{kind: self._unstored(state) for kind, state in states.kinds.items()})
         self._read(time, found)
-        return found
+        return found if found.pad is None else replace(found, pad=replace(found.pad, blur=self._blur(found.pad)))
 
     def _unstored(self, state: State) -> State:
         """A state whose labels in mixed dimensions need not be numbers of the format: only points have grids."""
@@ -166,9 +158,10 @@ class Turned(Follower):
             tables[name] = replace(boxes, grid=np.where(unknown, 0.0, boxes.grid))
         return replace(state, tables=tables)
 
-    def _held(self, state: State) -> _Held:
-        """What the dimensions hold: c R, variable by variable; with the errors so far."""
-        lo, hi, grid = -self.errors, self.errors.copy(), np.where(self.errors > 0, 0.0, INF)
+    def _held(self, kind: str, state: State) -> _Held:
+        """What the dimensions hold: c R, variable by variable, and e."""
+        off = self.errors[kind]
+        lo, hi, grid = -off, off, np.where(off > 0, 0.0, INF)
         for boxes in state.tables.values():
             turn = self.rotation[boxes.dims]
             middle, radius = (boxes.lo + boxes.hi) / 2, (boxes.hi - boxes.lo) / 2
@@ -185,8 +178,8 @@ class Turned(Follower):
 
     def _read(self, time: int, states: States) -> None:
         """Every reader of a sub-layer reads pure dimensions only, or exactly."""
-        for state in (states.tokens, states.bos):
-            held = self._held(state)
+        for kind, state in (("tokens", states.tokens), ("bos", states.bos)):
+            held = self._held(kind, state)
             for matrix, bias in self.rotated.readers(time):
                 mixing = (matrix[self.mixed & (held.size > 0)] != 0).any(0)
                 up, down, grid = held.sums(matrix[:, mixing], grid_of(matrix[:, mixing]))
@@ -209,42 +202,24 @@ class Turned(Follower):
             most = np.maximum(most, np.where(untouched, 0.0, up + down + others))
         return most, exact
 
-    def _off(self, size: Array, exact: NDArray[np.bool_]) -> Array:
-        """The errors of sums into mixed dimensions, from the sizes of their terms."""
-        a, terms = self.a, self.terms
-        off = (a.gamma(terms) + 3 * a.storing) * size + 4 * (terms * a.tiny + a.stored_tiny)
-        return np.where(self.mixed & ~exact, 1.01 * off, 0.0)
-
-    def _written(self, time: int, size: Array, exact: NDArray[np.bool_]) -> None:
-        """What is written into mixed dimensions is exact, or its error is added to those of the dimensions."""
-        read = self.mixed & ~exact & (self.last > time)
+    def _written(self, time: int, kind: str, size: Array, exact: NDArray[np.bool_]) -> None:
+        """What is written into mixed dimensions is exact, or its error, of terms of these sizes, is added to e."""
+        read = self.mixed & ~exact & (self.last > time) & (kind != "pad")
         where = "the embedding" if time < 0 else f"layer {time // 2}, {'an MLP' if time % 2 else 'heads'}"
         need(not read.any(), f"what is written into rotated dimension {int(read.argmax())} is not surely exact", where)
-        self.errors = self.errors + self._off(size, exact)
+        a, terms = self.a, self.terms
+        off = 1.01 * ((a.gamma(terms) + 3 * a.storing) * size + 4 * (terms * a.tiny + a.stored_tiny))
+        self.errors[kind] = self.errors[kind] + np.where(self.mixed & ~exact, off, 0.0)
 
-    def _padded(self, states: States, sums: tuple[Array, Any]) -> States:
-        """The states with PAD as the rotated network has it."""
-        assert states.pad is not None
-        pad, off = states.pad, self._off(*sums) @ np.abs(self.rotation.T)
-        boxes = pad.tables["P"]
-        dims = np.flatnonzero(off)
-        new, wide = dims[~np.isin(dims, boxes.dims)], off[boxes.dims]
-        grid = np.where(wide > 0, 0.0, boxes.grid)
-        boxes = Boxes(boxes.dims, boxes.lo - wide, boxes.hi + wide, grid)
-        more = np.broadcast_to(off[new], (len(boxes.lo), len(new)))
-        boxes = boxes.beside(Boxes(new, -more, more, 0 * more))
-        return replace(states, pad=replace(pad, tables={**pad.tables, "P": boxes}, blur=self._blur(boxes, pad)))
-
-    def _blur(self, boxes: Boxes, pad: State) -> Callable[[Array], Read]:
-        """How far a reader of PAD is off: its sum has the products of the rotated dimensions."""
-        sizes = self._held(replace(pad, tables={**pad.tables, "P": boxes})).size
+    def _blur(self, pad: State) -> Callable[[Array], Read]:
+        """What a reader of PAD reads beyond c: of e; and its sum has the products of the rotated dimensions."""
+        off, sizes = self.errors["pad"], self._held("pad", pad).size
 
         def blur(matrix: Array) -> Read:
             turned = np.abs(self.rotation.T @ matrix) + 2.0**-40 * (np.abs(self.rotation.T) @ np.abs(matrix))
-            pure = sizes[self.mixed] @ turned[self.mixed] == 0
-            size = np.where(pure, 0.0, sizes @ turned)[None]
-            zero = 0 * size
-            return Read(zero, zero, size, size, zero + len(sizes) * ~pure, np.where(pure, INF, zero))
+            mixing = sizes[self.mixed] @ turned[self.mixed] > 0
+            far, size = (np.where(mixing, one @ turned, 0.0)[None] * (1 + 2.0**-30) for one in (off, sizes))
+            return Read(-far, far, size, size, 1.0 * len(sizes) * mixing[None], np.where(mixing, 0.0, INF)[None])
 
         return blur
 

@@ -24,7 +24,9 @@ from tests.natural.twins import untrained
 from tracr.certificate.certificate import Certificate
 from tracr.cli.description import certificate_json
 from tracr.errors import CertificateError, FormatError
+from tracr.ir.selectors import SelectorNode
 from tracr.rasp import programs, rasp
+from tracr.rasp.programs import EXAMPLES
 from tracr.saving.models import files_of
 
 MODEL = tracr.compile(programs.make_hist(), "abc", 4)
@@ -121,6 +123,8 @@ def test_a_saved_certificate_comes_back_as_a_record(certified: Path) -> None:
     assert model.certificate.recorded
     assert model.certificate.headline.endswith("as recorded, not checked again")
     assert not model.certified
+    with pytest.raises(CertificateError, match="not checked again"):
+        model.certificate.covers(dict(model.parameters.named()))
     assert model.certify().accepted
     assert model.certified
     assert load_compiled(certified).certificate is not None
@@ -159,6 +163,35 @@ def test_a_forged_record_is_not_shown_as_accepted(tmp_path: Path) -> None:
         assert model.certified is accepted
 
 
+def test_a_forged_record_cannot_hide_that_it_is_one(tmp_path: Path) -> None:
+    """Its texts are shown without line ends and control characters, which could replace what was printed before."""
+    MODEL.certify().save(tmp_path / "model")
+    path = tmp_path / "model" / "verdict.json"
+    forged = {"theorem": "\x1b[1A\x1b[2KACCEPTED in float32", "assumptions": ["\r\nACCEPTED"]}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **forged}))
+    shown = str(load_compiled(tmp_path / "model").certificate)
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert sum(line.startswith("ACCEPTED") for line in shown.split("\n")) == 1
+
+
+def test_a_certificate_is_not_saved_with_another_model(tmp_path: Path) -> None:
+    """Arrays and tables can be written to; then the files are not those that were checked, accepted or not."""
+    example = EXAMPLES["shift_by"]
+    for before in (False, True):
+        model = tracr.compile(example.program, example.vocab, 3)
+        if before:
+            model.parameters.W_U[:] = 0.0
+        certificate = model.certify()
+        tables = [one.table for one in model.program.selectors.values() if isinstance(one, SelectorNode)]
+        for array in (model.parameters.W_E, *tables):
+            array[0] = 1 - array[0]
+            with pytest.raises(CertificateError, match="not as it was when it was checked"):
+                certificate.save(tmp_path / "model")
+            array[0] = 1 - array[0]
+        certificate.save(tmp_path / "model", overwrite=True)
+        assert tracr_check.check_folder(tmp_path / "model").accepted is not before
+
+
 def test_a_certificate_ends_when_arrays_are_changed() -> None:
     """The arrays of a model can be written to; the weights that were checked are then gone."""
     model = tracr.compile(rasp.tokens.named("same"), "ab", 3)
@@ -167,6 +200,24 @@ def test_a_certificate_ends_when_arrays_are_changed() -> None:
     assert not model.certified
     assert model.certificate is None
     assert not model.certify().accepted
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("way", [rasp.tokens.named("same"), rasp.numerical(rasp.tokens).named("same")])
+def test_a_certified_model_runs_the_weights_that_were_checked(way: rasp.SOp, before: bool) -> None:
+    """Not those that it was run with before the arrays were written to, with the C kernel, in numpy or in float64."""
+    for model in (made := tracr.compile(way, [1, 2], 3), made.with_layer_norm()):
+        right = model.parameters.W_U.copy()
+        if before:
+            assert model.certify().accepted
+        model.parameters.W_U[:] = 0.0
+        wrong = model([2, 2, 1]), model.codes(np.array([[2, 1, 1, 0]]), "float64")[0].tolist()
+        model.parameters.W_U[:] = right
+        assert before or model.certify().accepted
+        assert model.certified
+        found = model([2, 2, 1]), model.codes(np.array([[2, 1, 1, 0]]), "float64")[0].tolist()
+        assert found[0] == [2, 2, 1]
+        assert found[1] != wrong[1]
 
 
 def test_a_folder_without_a_certificate_has_none(tmp_path: Path) -> None:
@@ -305,9 +356,11 @@ def test_a_rejection_on_the_command_line(tmp_path: Path) -> None:
     assert "REJECTED in float32" in done.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["hist", "--probe", "numpy"], ["hist", "--arithmetic", "float3"]])
+@pytest.mark.parametrize(
+    "words", [[], ["hist", "--probe", "numpy"], ["hist", "--arithmetic", "float3"], ["hist", "--overwrite"]]
+)
 def test_wrong_usage(words: list[str]) -> None:
-    """A program or a backend, and a known arithmetic."""
+    """A program or a backend, a known arithmetic, and a folder to replace."""
     assert run("certify", *words).returncode == 2
 
 
@@ -376,6 +429,14 @@ def test_the_verdict_shown_is_in_the_format_of_the_model() -> None:
     short = tracr.compile(programs.make_hist(), "abc", 3, dtype="bfloat16")
     assert short.explore("abc").data["certificate"]["headline"] == "ACCEPTED in bfloat16, lengths 1 to 3, padded"
     assert "ACCEPTED in bfloat16" in invoke("info", "hist", "--max-len", 3, "--dtype", "bfloat16")
+
+
+def test_certify_says_that_it_does_not_check_a_gpt2(tmp_path: Path) -> None:
+    """Of a checkpoint it reads the saved model: the tensors may be others, and tracr.json can be forged."""
+    MODEL.save_pretrained(tmp_path / "gpt2")
+    for folder, said in ((tmp_path / "gpt2", True), (tmp_path / "gpt2" / "tracr", False)):
+        assert (f"`tracr-check {folder}` checks the GPT-2" in run("certify", str(folder)).stderr) is said
+    assert "the saved model in a GPT-2 checkpoint" in invoke("info", tmp_path / "gpt2")
 
 
 @pytest.mark.parametrize("arithmetic", ["float64", "float32-fused"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,15 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import tracr
 from tests.agreement import load_compiled
 from tests.tiers import in_turn, slow
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
+from tracr.errors import FormatError
 from tracr.model.variants.layer_norm import LayerNorm
 from tracr.rasp import programs
 from tracr.rasp.programs import EXAMPLES
+from tracr.saving.models import files_of
 from tracr_check import check_folder
 from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.boxes import Boxes, State
@@ -138,6 +143,30 @@ def test_a_wrong_epsilon_is_rejected(epsilon: float, reason: str, tmp_path: Path
     verdict = check_parts(replace(parts, model=model), tmp_path)
     assert not verdict.accepted
     assert reason in verdict.reason
+
+
+def test_layer_norms_that_no_step_names_are_refused(tmp_path: Path) -> None:
+    """Weights of the plain model, in its own basis, and a layer norm that changes all answers.
+
+    Of a variant without steps `save` writes nothing, and so the plain model was certified, but not the one that runs.
+    """
+    files = files_of(HIST)
+    tables = safetensors.numpy.load(files["tables.safetensors"])
+    tables |= dict.fromkeys(("variant.write", "variant.read"), np.eye(HIST.d_model))
+    files["tables.safetensors"] = safetensors.numpy.save(tables)
+    variant = {"steps": [], "noise": 0.0, "epsilon": 1e-5}
+    files["model.json"] = json.dumps({**json.loads(files["model.json"]), "variant": variant}).encode()
+    manifest = json.loads(files["manifest.json"])
+    for name in manifest["files"]:
+        digest = hashlib.sha256(files[name]).hexdigest()
+        manifest["files"][name] = {"bytes": len(files[name]), "sha256": digest}
+    for name, data in {**files, "manifest.json": json.dumps(manifest).encode()}.items():
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(FormatError, match="has no steps"):
+        tracr.load(tmp_path)
+    normed = HIST.with_layer_norm()
+    with pytest.raises(ValueError, match="has a step"):
+        replace(normed, changes=replace(normed.variant, steps=()))
 
 
 def test_norms_without_their_anchor_are_rejected(tmp_path: Path) -> None:

@@ -82,10 +82,14 @@ CHANGED: dict[str, tuple[Backend, str]] = {
     "an exp that stays above 0": (backend(power=far), "104 below the largest score has weight"),
     "no largest score subtracted": (backend(shift=False), "finite"),
     "a coarse mean": (backend(weights=lambda w: np.round(w * 2**12) / 2**12), "error of a mean"),
+    "no numbers for many keys": (
+        backend(weights=lambda w: np.where(w.shape[1] < 30, w, np.nan)),
+        "copied with an error of inf",
+    ),
 }
 
 
-QUICK = ("TF32", "a copy that is not exact", "an exp that stays above 0")
+QUICK = ("TF32", "a copy that is not exact", "an exp that stays above 0", "no numbers for many keys")
 
 
 @pytest.mark.parametrize(

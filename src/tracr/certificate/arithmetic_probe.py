@@ -194,6 +194,11 @@ def _ratio(error: float, allowed: float) -> float:
     return error / allowed if allowed else (math.inf if error else 0.0)
 
 
+def _worse(known: float, error: float) -> float:
+    """The larger one; a result that is no number is infinitely wrong."""
+    return math.inf if math.isnan(error) else max(known, error)
+
+
 def _integer_sums(backend: Backend, one: Arithmetic, rng: np.random.Generator) -> tuple[int, int]:
     """How many sums of integers, small enough to be exact in any order, are not exact; and how many were tried."""
     wrong = tried = 0
@@ -223,7 +228,7 @@ def _copies(backend: Backend, one: Arithmetic, rng: np.random.Generator) -> floa
             scores = np.full(keys, -FAR)
             scores[chosen] = 0.0
             found = backend.attend(np.ones((3, 1)), _column(scores), values)
-            worst = max(worst, float(np.max(np.abs(found - values[chosen]) / np.abs(values[chosen]))) / one.unit)
+            worst = _worse(worst, float(np.max(np.abs(found - values[chosen]) / np.abs(values[chosen]))) / one.unit)
     return worst
 
 
@@ -241,7 +246,7 @@ def _weights(backend: Backend, one: Arithmetic) -> float:
             exact = power / (1 + power)
             found = Decimal(float(backend.attend(_column([1.0]), _column([0.0, -distance]), _column([0.0, 1.0]))[0, 0]))
             error = float(abs(found - exact) / exact)
-        worst = max(worst, (error - stored) / one.unit * 0.99 - (one.exp_error + distance + 6))
+        worst = _worse(worst, (error - stored) / one.unit * 0.99 - (one.exp_error + distance + 6))
     return worst
 
 
@@ -255,7 +260,7 @@ def _means(backend: Backend, one: Arithmetic, rng: np.random.Generator) -> float
         for column in range(6):
             exact, largest = math.fsum(values[:, column]) / keys, float(np.abs(values[:, column]).max())
             error = float(np.abs(found[:, column] - exact).max()) / largest
-            worst = max(worst, (error - stored) / one.unit * 0.99 - (keys + 2 * one.exp_error + 6))
+            worst = _worse(worst, (error - stored) / one.unit * 0.99 - (keys + 2 * one.exp_error + 6))
     return worst
 
 
@@ -265,8 +270,8 @@ def _far_keys(backend: Backend) -> tuple[float, float]:
     for distance in range(80, 301):
         found = float(backend.attend(_column([1.0]), _column([0.0, -float(distance)]), _column([0.0, 1.0]))[0, 0])
         zero_from = float(distance + 1) if found != 0 else zero_from
-        if found > 2.0**-120:  # numbers that are not normal may be anything below the smallest normal one
-            leak = max(leak, found / math.exp(-distance))
+        if not found <= 2.0**-120:  # numbers that are not normal may be anything below the smallest normal one
+            leak = _worse(leak, found / math.exp(-distance))
         if found == 0 and distance > zero_from + 20:
             break
     return (math.inf if zero_from > 300 else zero_from), leak

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracr.errors import CertificateError
 from tracr_check import Verdict
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Certificate:
         path of an `.onnx` or `.safetensors` file. The theorem then holds for every execution of the network with these
         weights that conforms to the arithmetic. That the export's code or graph is this network is not proved. A
         Hugging Face checkpoint is another network, with layer norms: it is refused with a `CertificateError`.
-        `tracr-check FOLDER` checks its tensors. An `.onnx` file has no norms: that of a model with norms is refused.
+        `tracr-check FOLDER` checks its tensors. An `.onnx` file has no norms: that of a model with norms is refused. A
+        certificate that was read from a folder covers nothing before it is checked again, and is refused too.
 
         >>> import tracr
         >>> from tracr.rasp import rasp
@@ -73,6 +75,8 @@ class Certificate:
         """
         from tracr.certificate.exports import exported_sha256, require_norms
 
+        if self.recorded:
+            raise CertificateError("this is a record, not checked again", hint="call model.certify().covers(...)")
         require_norms(self.model, exported)
         digest = exported_sha256(exported, self.verdict.arithmetic)
         return self.accepted and digest == self.verdict.weights_sha256
@@ -102,10 +106,7 @@ class Certificate:
     def __str__(self) -> str:
         if not self.accepted:
             return f"{self.headline}\nNo proof was found. This does not mean that the model is wrong."
-        verdict = self.verdict
-        lines = [self.headline, verdict.theorem, *(f"assuming: {one}" for one in verdict.assumptions)]
-        lines += [f"sha256 {name}: {digest}" for name, digest in verdict.sha256.items()]
-        return "\n".join([*lines, f"sha256 of the weights in {verdict.arithmetic}: {verdict.weights_sha256}"])
+        return "\n".join([self.headline, *str(self.verdict).split("\n")[1:]])
 
     def _repr_html_(self) -> str:
         title, *lines = str(self).split("\n")

@@ -37,7 +37,7 @@ def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = Tr
     try:
         found = hints(model)
     except (TracrError, KeyError, ValueError) as error:  # no rules for this model: hints without content are rejected
-        found, problem = {}, f"there are no hints for this model: {error}"
+        found, problem = {}, f"there are no hints for this model: {' '.join(str(error).split())}"
     else:
         problem = ""
     content = hints_file(found, files, arithmetic, padded)
@@ -79,16 +79,21 @@ def _with_problem(verdict: Verdict, problem: str) -> Verdict:
 
 
 def keep(model: DesignedModel, certificate: Certificate) -> None:
-    """Keep a certificate with its model."""
+    """Keep a certificate with its model, which from now on runs the arrays as they are."""
     model.__dict__[KEPT] = certificate
+    model.forget_casts()
 
 
 def certificate_of(model: DesignedModel) -> Certificate | None:
-    """The last certificate of a model, or None; also None if it is of weights that were changed in their arrays."""
+    """The last certificate of a model, or None; also None if it is of weights that were changed in their arrays.
+
+    Arrays that were changed and changed back may have been cast between; the model runs them as they are from now on.
+    """
     kept: Certificate | None = model.__dict__.get(KEPT)
     if kept is None or not kept.accepted:
         return kept
     digest = exported_sha256(dict(model.parameters.named()), kept.verdict.arithmetic)
+    model.forget_casts()
     return kept if digest == kept.verdict.weights_sha256 else None
 
 

@@ -20,7 +20,7 @@ from tracr.certificate.exports import exported_sha256
 from tracr.errors import CertificateError, FormatError
 from tracr.saving.folders import read_file
 from tracr.saving.json_reader import Reader, parse
-from tracr.saving.models import CONTENT, save_files
+from tracr.saving.models import CONTENT, files_of, save_files
 from tracr_check import ARITHMETICS, Verdict
 
 if TYPE_CHECKING:
@@ -51,8 +51,12 @@ def save(model: DesignedModel, folder: str | Path, *, overwrite: bool = False, c
 
 
 def save_with(certificate: Certificate, folder: str | Path, overwrite: bool) -> None:
-    """Write a model with its certificate, accepted or not."""
-    save_files(certificate.model, folder, overwrite, certificate_files(certificate))
+    """Write a model with its certificate, accepted or not; refuse one that was changed since, in arrays or tables."""
+    model = certificate.model
+    found = {name: _digest(data) for name, data in files_of(model).items() if name in CONTENT}
+    if found != parse(certificate.hints, CERTIFICATE).data["sha256"]:
+        raise CertificateError("the model is not as it was when it was checked", hint="call model.certify() again")
+    save_files(model, folder, overwrite, certificate_files(certificate))
 
 
 def certificate_files(certificate: Certificate) -> dict[str, bytes]:
@@ -74,17 +78,22 @@ def read_certificate(model: DesignedModel, folder: Path) -> None:
     _check_digests(folder, digests, hints)
     verdict = Verdict(
         accepted=given["accepted"].boolean(),
-        reason=given["reason"].text(),
-        place=given["place"].text(),
-        assumptions=tuple(place.text() for place in given["assumptions"].items()),
+        reason=_line(given["reason"]),
+        place=_line(given["place"]),
+        assumptions=tuple(map(_line, given["assumptions"].items())),
         arithmetic=_arithmetic(given["arithmetic"]),
         padded=given["padded"].boolean(),
         lengths=_lengths(given["lengths"]),
         sha256={name: digests[name] for name in CONTENT},
-        theorem=given["theorem"].text(),
+        theorem=_line(given["theorem"]),
         weights_sha256=exported_sha256(dict(model.parameters.named()), _arithmetic(given["arithmetic"])),
     )
     keep(model, Certificate(verdict, hints, model, recorded=True))
+
+
+def _line(place: Reader) -> str:
+    """A text without line ends and other characters that could hide that it is a record."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in place.text())
 
 
 def _arithmetic(place: Reader) -> str:

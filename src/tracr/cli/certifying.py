@@ -22,7 +22,7 @@ from tracr.cli.options import (
     Without,
     print_json,
 )
-from tracr.cli.sources import Found, GivenOptions, compiled, find, switches
+from tracr.cli.sources import IN_CHECKPOINT, Found, GivenOptions, compiled, find, switches
 from tracr.errors import Unavailable
 from tracr.spelling import did_you_mean
 
@@ -72,7 +72,8 @@ def certify(
             callback=_arithmetic,
             autocompletion=among("tracr_check", "ARITHMETICS"),
             metavar="NAME",
-            help="What to assume of the backend's arithmetic; by default the format that the model is compiled for.",
+            help="What to assume of the backend: float64, float32, float32-leak, float32-fused, float16 or bfloat16; "
+            "by default the format that the model is compiled for.",
             show_default=False,
         ),
     ] = None,
@@ -113,6 +114,8 @@ def certify(
             raise typer.BadParameter(f"a probe is about no model; leave out {', '.join(given)}")
         _probe(probe, arithmetic or "float32", as_json)
         return
+    if overwrite and output is None:
+        raise typer.BadParameter("--overwrite replaces the folder of --output; name one")
     assert program is not None
     _certify(program, find(program, name, choice), choice, arithmetic, not unpadded, (output, overwrite), as_json)
 
@@ -148,6 +151,8 @@ def _certify(
         typer.echo(f"{found.name}: {certificate}")
         if output is not None:
             typer.echo(f"saved in {output}")
+    if found.description == IN_CHECKPOINT:
+        typer.echo(f"the verdict is about the saved model; `tracr-check {program}` checks the GPT-2", err=True)
     if not certificate.accepted:
         raise typer.Exit(1)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_LENGTH",
+    "IN_CHECKPOINT",
     "ZOO",
     "Found",
     "GivenOptions",
@@ -117,6 +118,7 @@ class Found:
 
 
 NOTHING_CHOSEN = GivenOptions()
+IN_CHECKPOINT = "the saved model in a GPT-2 checkpoint"
 
 
 def find(
@@ -160,6 +162,7 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
 def _from_folder(folder: str) -> Found:
     """A saved model."""
     import tracr
+    from tracr.adapters.huggingface.checkpoint import is_checkpoint
     from tracr.model.running import RunnableModel
 
     model = tracr.load(folder)
@@ -169,7 +172,8 @@ def _from_folder(folder: str) -> Found:
             hint=f"use its teacher: {folder}/teacher; `tracr info {folder}` describes the twin",
         )
     # A compressed model itself refuses the methods it lacks.
-    return Found(Path(folder).name or folder, "a saved model", model=cast("DesignedModel", model))
+    kind = IN_CHECKPOINT if is_checkpoint(Path(folder)) else "a saved model"
+    return Found(Path(folder).name or folder, kind, model=cast("DesignedModel", model))
 
 
 def saved_twin(program: str) -> TwinModel | None:

@@ -144,6 +144,11 @@ class RunnableModel(ABC):
         """The weights in other float types, kept after the first use."""
         return {}
 
+    def forget_casts(self) -> None:
+        """Drop the cast weights and the C kernel: the arrays that they were made from may have been changed since."""
+        for name in ("_cast", "_float32_kernel"):
+            self.__dict__.pop(name, None)
+
     @cached_property
     def _formats(self) -> dict[str, FormatCheck]:
         """The checks of number formats, kept after the first use."""

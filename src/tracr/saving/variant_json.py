@@ -38,6 +38,8 @@ def read_variant(reader: Reader, tensors: dict[str, NDArray[Any]]) -> Variant:
     noise, epsilon = float(given["noise"].number()), given["epsilon"]
     width = given["width"].integer() if "width" in given else None
     norm = None if epsilon.data is None else LayerNorm(float(epsilon.number()), width)
+    if not steps:
+        reader.fail("has no steps: without one it is the compiled model")
     if noise < 0 or (norm and norm.epsilon <= 0) or (width is not None and width < 1):
         reader.fail("has noise, an epsilon or a width below 0")
     return Variant(steps, _read_basis(tensors), noise, norm)

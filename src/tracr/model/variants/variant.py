@@ -23,12 +23,17 @@ class Variant:
     """The changes to a compiled model: the calls, in order, and their results; without steps for the model itself.
 
     `basis` has the directions of the labelled coordinates; `noise` is the standard deviation of the weights' noise.
+    Without steps nothing is saved or certified of a variant, so that it may not have noise or layer norms.
     """
 
     steps: tuple[str, ...]
     basis: Basis
     noise: float = 0.0
     layer_norm: LayerNorm | None = None
+
+    def __post_init__(self) -> None:
+        if not self.steps and (self.noise or self.layer_norm):
+            raise ValueError("a variant with noise or layer norms has a step that says so")
 
 
 def in_basis(parameters: Parameters, write: Array, read: Array) -> Parameters:
