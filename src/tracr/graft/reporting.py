@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from tracr.errors import InputError, UnknownName
-from tracr.graft.controls import ablations_of, controls_of
+from tracr.graft.controls import ablations_of, controls_of, read_right, read_variables
 from tracr.graft.host import recorded
 from tracr.graft.recovery import LEAST, HostScore, Recovery, ShareInterval, recovered_loss
 from tracr.graft.replacing import as_data, joint_output
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplacementReport", "ReportLine", "as_the_program_says", "departure", "report_of"]
 
-SAME = 1e-4  # codes that differ by less are one code
 PART = 0.9  # of the accuracy: a replacement that recovers less counts for a part
 EXCESS = 0.02  # by how much a part may be right more often than the values of its own program
 
@@ -134,7 +133,8 @@ class ReplacementReport:
         if not self.counts:
             return "does not count: recovers nothing for certain"
         part = "" if self.recovered.value >= PART else f", though it recovers only {self.recovered.value:.0%}"
-        return f"counts: better than every control{part}"
+        tried = "" if any(one.kind == "another function" for one in self.controls) else "; none is another function"
+        return f"counts: better than every control{tried}{part}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers and texts, for JSON."""
@@ -203,7 +203,7 @@ def report_of(grafted: Grafted, fitted: Fitted, data: Any, others: Sequence[Part
     lines.append(_line(recovery, "replaced", "replaced", replaced))
     said = scored(as_the_program_says(grafted, fitted))
     lines.append(_line(recovery, "program", "program", said))
-    for control in controls_of(fitted, others, seed):
+    for control in controls_of(grafted, fitted, others, seed):
         score = scored(control.logits)
         beaten = recovery.difference(replaced, score).low > 0
         lines.append(replace(_line(recovery, control.kind, control.name, score), beaten=beaten))
@@ -238,16 +238,7 @@ def _line(recovery: Recovery, kind: str, name: str, score: HostScore) -> ReportL
 
 def _reads(grafted: Grafted, fitted: Fitted) -> dict[str, float]:
     """How often the graft reads each variable right at tokens that were not fitted on."""
-    test, found = fitted.bench.test, {}
-    there = fitted.bench.reads_at(test)
-    rows = fitted.bench.test_record.stream[:, test.start :][there]
-    for module, one in zip(grafted.compiled_parts, fitted.observed, strict=True):
-        for variable, read, values in zip(one.part.inputs, module.reads, one.reads, strict=True):
-            weight, bias, codes = (getattr(read, name).cpu().numpy() for name in ("weight", "bias", "codes"))
-            given = codes[(rows @ weight + bias).argmax(axis=-1)]
-            wanted = values.codes[fitted.bench.test_rows(values).classes[there]]
-            found[variable.label] = float((np.abs(given - wanted).max(axis=-1) < SAME).mean())
-    return found
+    return {label: read_right(fitted.bench, read, values) for label, read, values in read_variables(grafted, fitted)}
 
 
 def _unseen(fitted: Fitted) -> float:
