@@ -33,9 +33,7 @@ def compiled(function: Callable[[int, int], int], after: Callable[[int], Any] | 
 
 def part_of(model: tracr.CompiledModel, kind: str) -> graft.Part:
     """The last head, or the last MLP."""
-    return [one for one in graft.parts_of(model) if one.kind == kind and one.name.count(".") != 3 - (kind == "head")][
-        -1
-    ]
+    return [one for one in graft.parts_of(model) if one.kind == kind][-1]
 
 
 def head_of(program: Any, *, causal: bool) -> graft.Part:
@@ -49,7 +47,7 @@ def mixed(one: int, other: int) -> int:
 
 
 def test_a_part_that_reads_the_answer_does_not_count() -> None:
-    """The variable of the part is the host's answer, which the stream tells at some tokens: a map that reads guesses it.
+    """The variable of the part is the host's answer, which a map that reads can often guess from the stream.
 
     The part only gives it another name. It does as well as the variable that is written as it was read.
     """
@@ -71,12 +69,12 @@ def test_a_part_that_reads_the_answer_does_not_count() -> None:
 
 
 def test_the_variable_alone_is_refined_like_the_part() -> None:
-    """Also with refined maps, and on other inputs, the part and its variable do the same."""
+    """Also with refined maps and on other inputs, the part and its variable do the same."""
     model = compiled(mixed)
     cheat = part_of(compiled(mixed, lambda answer: "wxyz"[answer]), "mlp")
     inputs = graft.inputs_of(model, 500)
-    grafted = graft.replace(model.to_torch(), PLACE, cheat, inputs[:250], share=0.75, refine=10)
-    for data in (None, inputs[250:]):
+    grafted = graft.replace(model.to_torch(), PLACE, cheat, inputs[:-60], share=0.75, refine=2)
+    for data in (None, inputs[-60:]):
         report = grafted.report(data)
         assert "answer as it is read, nothing computed" in {one.name for one in report.controls if not one.beaten}
 
@@ -87,21 +85,32 @@ def test_parts_that_look_at_later_tokens_are_refused_in_a_causal_host() -> None:
     host, inputs = model.to_torch(), graft.inputs_of(model, 300)
     ahead, honest = head_of(other_token(-1), causal=False), head_of(other_token(1), causal=False)
     with pytest.raises(TracrError, match="looks at later tokens"):
-        graft.replace(host, "blocks.0.attn.0", ahead, inputs)
-    grafted = graft.replace(host, "blocks.0.attn.0", honest, inputs)  # compiled without a mask, but it looks back
+        graft.replace(host, "blocks.1.attn.0", ahead, inputs)
+    grafted = graft.replace(host, "blocks.1.attn.0", honest, inputs)  # compiled without a mask, but it looks back
     with pytest.raises(TracrError, match="looks at later tokens"):
         grafted.report(others=[ahead])
-    ranking = graft.explain(host, "blocks.0.attn.0", [ahead, honest], inputs)
+    ranking = graft.explain(host, "blocks.1.attn.0", [ahead, honest], inputs)
     assert [one.part for one in ranking.rows] == [honest]
     with pytest.raises(TracrError, match="looks at later tokens"):
-        graft.explain(host, "blocks.0.attn.0", [ahead], inputs)
+        graft.explain(host, "blocks.1.attn.0", [ahead], inputs)
 
 
 def test_later_tokens_may_be_read_where_the_host_sees_them() -> None:
     """In a host with attention in both directions the same part is one like any other."""
     model = tracr.compile(other_token(-1), range(4), 5)
     ahead = head_of(other_token(-1), causal=False)
-    report = graft.replace(
-        model.to_torch(), f"blocks.{ahead.layer}.attn.0", ahead, graft.inputs_of(model, 300)
-    ).report()
-    assert report.counts
+    grafted = graft.replace(model.to_torch(), f"blocks.{ahead.layer}.attn.0", ahead, graft.inputs_of(model, 300))
+    assert grafted.report().counts
+
+
+def test_a_report_on_fitted_inputs_says_so() -> None:
+    """Maps may know these inputs by heart: nothing counts on them, and the heading does not say they are new."""
+    model = compiled(mixed)
+    inputs = graft.inputs_of(model, 300)
+    grafted = graft.replace(model.to_torch(), PLACE, part_of(model, "mlp"), inputs)
+    report = grafted.report(inputs)
+    assert 0 < report.fitted < report.inputs
+    assert "were not fitted on" not in str(report)
+    assert report.verdict == f"does not count: the maps were fitted on {report.fitted} of the {report.inputs} inputs"
+    assert not report.counts
+    assert grafted.report().fitted == 0

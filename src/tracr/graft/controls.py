@@ -6,8 +6,8 @@
 - *shuffled*: the part's output on another input of the same length.
 - *linear*: an affine map of the stream (for heads, also of its mean over the positions that the head may see) with the
   rank of the part's writing; if the part is refined, once in closed form and once refined.
-- *variable*: a variable that is read right at less than 95 % of the tokens, written as it is read. A part that reads the
-  answer computes nothing, and does no better.
+- *variable*: a variable that is read right at less than 95 % of the tokens, written as it is read. A part that reads
+  the answer computes nothing, and does no better.
 - *other parts* that the user gives.
 """
 

@@ -60,7 +60,8 @@ class ReplacementReport:
     program says, on the same maps that write. A replacement that is right *because* its variables are read wrong does
     not do what its program says, and does not count. `costs` says by how much the host is right more often than
     mean-ablated, and than resampled ("mean", "resampled"); `raises`, by how much the replacement is right more often
-    than the host.
+    than the host. `fitted` says how many of the inputs, if the caller gave them, are among those that the maps were
+    fitted on: with any of them nothing counts.
     """
 
     at: str
@@ -73,6 +74,7 @@ class ReplacementReport:
     costs: dict[str, ShareInterval]
     excess: ShareInterval
     raises: ShareInterval
+    fitted: int = 0
 
     def line(self, name: str) -> ReportLine:
         """The line of a name: "host", "zeroed", "mean", "resampled", "replaced", "program", or that of a control."""
@@ -107,7 +109,7 @@ class ReplacementReport:
     def counts(self) -> bool:
         """Whether the replacement recovers something, as its program says, and beats every control."""
         share = self.recovered
-        if share is None or share.low <= 0 or not self.matters:
+        if share is None or share.low <= 0 or not self.matters or self.fitted:
             return False
         return self.faithful and all(one.beaten for one in self.controls)
 
@@ -125,6 +127,8 @@ class ReplacementReport:
             name, cost = min(self.costs.items(), key=lambda one: one[1].low)
             done = {"mean": "the mean ablation", "resampled": "the component's output on another input"}[name]
             return f"does not count: {done} costs {cost} of the accuracy, which may be less than half a point"
+        if self.fitted:
+            return f"does not count: the maps were fitted on {self.fitted} of the {self.inputs} inputs"
         unbeaten = [f"{one.kind} ({one.name})" for one in self.controls if not one.beaten]
         if unbeaten:
             return f"does not count: not better than {', '.join(unbeaten)}"
@@ -142,6 +146,7 @@ class ReplacementReport:
             "at": self.at,
             "part": self.part,
             "inputs": self.inputs,
+            "fitted": self.fitted,
             "cost": self.cost,
             "costs": {name: one.to_dict() for name, one in self.costs.items()},
             "raises": self.raises.to_dict(),
@@ -164,7 +169,8 @@ class ReplacementReport:
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         reads = ", ".join(f"{label} {right:.4f}" for label, right in self.reads.items()) or "nothing"
         places = ", ".join("-" if one is None else f"{one.value:.3f}" for one in self.positions)
-        head = f"{self.part} at {self.at}, {self.inputs} inputs that were not fitted on"
+        kind = f", {self.fitted} of them fitted on" if self.fitted else " that were not fitted on"
+        head = f"{self.part} at {self.at}, {self.inputs} inputs{kind}"
         end = [f"read right: {reads}", f"recovered by position: {places}"]
         if self.unseen:
             end.append(f"the part's output at {self.unseen:.1%} of the tokens is a value that was not fitted")
@@ -218,6 +224,7 @@ def report_of(grafted: Grafted, fitted: Fitted, data: Any, others: Sequence[Part
         {name: recovery.difference(host, scored(ablated[name])) for name in ("mean", "resampled")},
         recovery.difference(replaced, said),
         recovery.difference(replaced, host),
+        len([*filter(set(bench.fit.inputs).__contains__, test.inputs)]),
     )
 
 
