@@ -92,6 +92,12 @@ class HostModel:
             handles.append(self.points[name].register_forward_hook(calling(change), prepend=True))
         try:
             found = self.module(ids)
+        except IndexError as error:
+            shown = f"from {int(ids.min())} to {int(ids.max())} at {ids.shape[1]} positions" if ids.numel() else "none"
+            raise InputError(
+                f"the host has no place for these ids, {shown}: {error}",
+                hint="ids are the host's own numbers of tokens",
+            ) from error
         finally:
             for handle in handles:
                 handle.remove()
@@ -156,13 +162,7 @@ def recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> HostR
 
     Heads write the difference that they make to the output of attention, which is linear in them.
     """
-    try:
-        parts = [_recorded(host, sites, ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
-    except IndexError as error:
-        raise InputError(
-            f"the host has no place for ids from {ids.min()} to {ids.max()} at {ids.shape[1]} positions: {error}",
-            hint="ids are the host's own numbers of tokens",
-        ) from error
+    parts = [_recorded(host, sites, ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
     streams, written, logits = (np.concatenate(one) for one in zip(*parts, strict=True))
     if not (np.isfinite(streams).all() and np.isfinite(written).all()) or np.isnan(logits).any():
         raise InputError("the host computes numbers that are not finite", hint="check its weights and its format")
