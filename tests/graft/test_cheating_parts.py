@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tracr
@@ -13,7 +14,10 @@ from tracr.rasp import rasp
 
 pytest.importorskip("torch")
 
+import torch
+
 from tracr import graft
+from tracr.graft.host import HostModel, is_causal
 
 PLACE = "blocks.1.mlp"
 
@@ -114,3 +118,15 @@ def test_a_report_on_fitted_inputs_says_so() -> None:
     assert report.verdict == f"does not count: the maps were fitted on {report.fitted} of the {report.inputs} inputs"
     assert not report.counts
     assert grafted.report().fitted == 0
+
+
+def test_whether_a_host_sees_later_tokens() -> None:
+    """Known of models that tracr made, whatever they compute; found out for any other host."""
+    for causal in (True, False):
+        back = tracr.compile(other_token(1), range(4), 5, causal=causal).to_torch()  # looks back only
+        ids = np.asarray([[4, *row] for row in np.ndindex(4, 4, 4)])
+        assert is_causal(HostModel(back), ids) == causal
+        assert is_causal(HostModel(torch.nn.Sequential(back)), ids)  # which does not say how it was made
+    ahead = tracr.compile(other_token(-1), range(4), 5).to_torch()
+    assert not is_causal(HostModel(torch.nn.Sequential(ahead)), ids)
+    assert not is_causal(HostModel(torch.nn.Sequential(ahead)), ids[:1])  # nothing to compare

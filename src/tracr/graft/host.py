@@ -170,7 +170,14 @@ def recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> HostR
 
 
 def is_causal(host: HostModel, ids: NDArray[np.int64]) -> bool:
-    """Whether the last id of an input changes nothing before it, on some inputs; false if none has another last id."""
+    """Whether no position of a host sees later ones.
+
+    If the host does not say it: whether the last id of an input changes nothing before it, on some inputs.
+    """
+    options = getattr(getattr(host.module, "compiled", None), "options", None)  # of a model that tracr made
+    direction = getattr(getattr(host.module, "cfg", None), "attention_dir", None)
+    if options is not None or direction in ("causal", "bidirectional"):
+        return direction == "causal" if options is None else bool(options.causal)
     some = ids[:COMPARED]
     other = np.concatenate([some[:, :-1], np.roll(some, 1, axis=0)[:, -1:]], axis=1)
     if (some == other).all() or ids.shape[1] < 2:
