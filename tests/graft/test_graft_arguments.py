@@ -64,7 +64,10 @@ WRONG: dict[str, tuple[Callable[[Given], Any], str]] = {
     "a number as data": (lambda one: one.replace(data=3), "data must be a list"),
     "a negative seed": (lambda one: one.replace(seed=-1), "seed must be an integer from 0"),
     "a seed that is no number": (lambda one: one.grafted.report(seed="x"), "seed must be an integer"),  # type: ignore[arg-type]
-    "ids out of range": (lambda one: one.replace(data=one.data(ids=one.ids + 100)), "no place for ids from 100 to"),
+    "ids out of range": (
+        lambda one: one.replace(data=one.data(ids=one.ids + 100)),
+        "no place for these ids, from 100 to",
+    ),
     "negative ids": (lambda one: one.data(ids=-one.ids), "ids are 0 or more"),
     "ids that are fractions": (lambda one: one.data(ids=one.ids + 0.5), "tables of whole numbers"),
     "answers that are no numbers": (lambda one: one.data(answers=one.answers * np.nan), "tables of whole numbers"),
@@ -123,6 +126,21 @@ WRONG: dict[str, tuple[Callable[[Given], Any], str]] = {
         lambda one: graft.explain(one.host, AT, one.part, ["a", "b", "c", "d"]),
         "constant on the 4 inputs",
     ),
+    "ids of no token to run on": (
+        lambda one: one.grafted(torch.as_tensor(one.ids * 0 + [4, 0, 0, 0, 0, 99])),
+        "no place",
+    ),
+    "no ids": (lambda one: one.grafted.logits(one.ids[:0]), "there are no ids"),
+    "hooks without functions": (
+        lambda one: one.grafted.run_with_hooks(torch.as_tensor(one.ids), ["graft.out"]),  # type: ignore[arg-type]
+        "hooks map names to functions",
+    ),
+    "a hook that is no function": (
+        lambda one: one.grafted.run_with_hooks(torch.as_tensor(one.ids), {"graft.out": 3}),  # type: ignore[dict-item]
+        "the hook at graft.out is 3",
+    ),
+    "tokens that are lists": (lambda one: graft.library([["a"]], 3), "not hashable"),  # type: ignore[list-item]
+    "no inputs to compare on": (lambda one: graft.equal_in_program(one.part, one.part, []), "no inputs to compare"),
     "no token": (lambda one: one.grafted(torch.zeros((1, 1), dtype=torch.long)), "at least 2 positions"),
 }
 

@@ -6,6 +6,8 @@
 - *shuffled*: the part's output on another input of the same length.
 - *linear*: an affine map of the stream (for heads, also of its mean over the positions that the head may see) with the
   rank of the part's writing; if the part is refined, once in closed form and once refined.
+- *variable*: a variable that is read right at less than 95 % of the tokens, written as it is read. A part that reads
+  the answer computes nothing, and does no better.
 - *other parts* that the user gives.
 """
 
@@ -22,22 +24,35 @@ from torch import nn
 
 from tracr.graft.data import exchanged_inputs
 from tracr.graft.fitting import fit_linear, fit_write_means
-from tracr.graft.modules import WriteModule
+from tracr.graft.modules import ReadModule, WriteModule
 from tracr.graft.observed import CodedValues, coded
 from tracr.graft.part import Part
 from tracr.graft.recovery import HostScore, Recovery
 from tracr.graft.refining import RATE, refine_writing
-from tracr.graft.replacing import Fitted, Workbench, check_kinds
+from tracr.graft.replacing import Fitted, Workbench, check_ahead, check_kinds
 
 if TYPE_CHECKING:
     from tracr.graft.data import GraftData
+    from tracr.graft.grafted import Grafted
     from tracr.graft.host import HostRecord
 
-__all__ = ["Controlled", "ablations_of", "controls_of", "linear_logits", "rank_of", "recovery_of", "told_by"]
+__all__ = [
+    "Controlled",
+    "ablations_of",
+    "controls_of",
+    "linear_logits",
+    "rank_of",
+    "read_right",
+    "read_variables",
+    "recovery_of",
+    "told_by",
+]
 
 Array = NDArray[Any]
 DRAWN, TRIES = 3, 40
 SHORTER = (1, 10, 100)  # by how much the steps of refining a linear map are shorter than others
+READABLE = 0.95  # a variable that is read right more often is in the stream
+SAME = 1e-4  # codes that differ by less are one code
 DIFFERENT = 0.05  # the share of tokens that another function must not tell
 
 
@@ -50,7 +65,7 @@ class Controlled:
     logits: Array
 
 
-def controls_of(fitted: Fitted, others: Sequence[Part], seed: int) -> Iterator[Controlled]:
+def controls_of(grafted: Grafted, fitted: Fitted, others: Sequence[Part], seed: int) -> Iterator[Controlled]:
     """All controls of a graft, each fitted (and refined) like the graft."""
     rng = np.random.default_rng(seed)
     yield from _other_functions(fitted, rng)
@@ -58,13 +73,16 @@ def controls_of(fitted: Fitted, others: Sequence[Part], seed: int) -> Iterator[C
     for steps in dict.fromkeys((0, fitted.refine)):
         name = f"an affine map of rank {rank_of(fitted)}{', refined' if steps else ''}"
         yield Controlled("linear", name, linear_logits(fitted, steps))
+    yield from _variables_alone(grafted, fitted)
     bench = fitted.bench
     if others:
         check_kinds(bench.sites.place, others)
-    for one in bench.observed(others):
+    observed = bench.observed(others)
+    check_ahead(bench, observed)
+    for one in observed:
         if one.output.key != fitted.output.key:
-            grafted = bench.graft([one], one.output, refine=fitted.refine)
-            yield Controlled("other part", one.part.title, grafted.logits(bench.test.ids))
+            other = bench.graft([one], one.output, refine=fitted.refine)
+            yield Controlled("other part", one.part.title, other.logits(bench.test.ids))
 
 
 def _other_functions(fitted: Fitted, rng: np.random.Generator) -> Iterator[Controlled]:
@@ -139,6 +157,50 @@ def _shuffled(fitted: Fitted, rng: np.random.Generator) -> Array:
         refine_writing(bench, [write.vectors, write.positions], written, fitted.refine, bench.seed)
     with torch.no_grad():
         found = write.of_classes(torch.as_tensor(tested, device=bench.host.device))
+    return bench.logits(bench.test, found.cpu().numpy())
+
+
+def _variables_alone(grafted: Grafted, fitted: Fitted) -> Iterator[Controlled]:
+    """Variables that are not quite in the stream, written as they are read: nothing is computed."""
+    for variable, read, values in read_variables(grafted, fitted):
+        if values.count > 1 and read_right(fitted.bench, read, values) < READABLE:
+            yield Controlled("variable", f"{variable} as it is read, nothing computed", _as_read(fitted, read, values))
+
+
+def read_variables(grafted: Grafted, fitted: Fitted) -> Iterator[tuple[str, ReadModule, CodedValues]]:
+    """The variables of a graft's parts: the label, the map that reads, and the program's values."""
+    for module, one in zip(grafted.compiled_parts, fitted.observed, strict=True):
+        for variable, read, values in zip(one.part.inputs, module.reads, one.reads, strict=True):
+            yield variable.label, read, values
+
+
+def read_right(bench: Workbench, read: ReadModule, values: CodedValues) -> float:
+    """How often a variable is read right at tokens to test with. Codes are compared: numbers of values may differ."""
+    there = bench.reads_at(bench.test)
+    given = read.map.codes[read.map.classes(bench.test_record.stream[:, bench.test.start :][there])]
+    wanted = values.codes[bench.test_rows(values).classes[there]]
+    return float((np.abs(given - wanted).max(axis=-1) < SAME).mean())
+
+
+def _as_read(fitted: Fitted, read: ReadModule, values: CodedValues) -> Array:
+    bench, device = fitted.bench, fitted.bench.host.device
+    write = WriteModule(bench.write(values)).to(device)
+
+    def written(stream: torch.Tensor, real: NDArray[np.bool_]) -> torch.Tensor:
+        found: torch.Tensor = write(
+            read.codes[read(stream[:, bench.fit.start :])], torch.as_tensor(real, device=device)
+        )
+        return found
+
+    if fitted.refine:
+
+        def fit(stream: torch.Tensor, chosen: NDArray[np.intp]) -> torch.Tensor:
+            return written(stream, bench.fit.real[chosen])
+
+        refine_writing(bench, [write.vectors, write.positions], fit, fitted.refine, bench.seed)
+    with torch.no_grad():
+        stream = torch.as_tensor(bench.test_record.stream, dtype=torch.float32, device=device)
+        found = written(stream, bench.test.real)
     return bench.logits(bench.test, found.cpu().numpy())
 
 

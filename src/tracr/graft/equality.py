@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.arguments import whole
+from tracr.errors import InputError
 from tracr.graft.observed import CodedValues, ObservedPart, observe, tokens_of, written_by
 from tracr.graft.part import Part, part_names, streams_before
 from tracr.runtime.forward import forward
@@ -61,6 +62,8 @@ class ProgramEquality:
 
 def equal_in_program(true: Part, part: Part, inputs: Sequence[Sequence[Any]], *, seed: int = 0) -> bool:
     """Whether the program of the true part cannot tell another part from it, on these inputs."""
+    if not len(inputs):
+        raise InputError("there are no inputs to compare parts on", hint="pass graft.inputs_of(model)")
     first, second = observe([true], inputs)[0], observe([part], inputs)[0]
     return compared_in_program(first, second.output, inputs, seed=seed).equal
 

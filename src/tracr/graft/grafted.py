@@ -18,6 +18,7 @@ from tracr.graft.host import BATCH, HostModel, HostSites
 from tracr.graft.modules import PartModule, WriteModule
 from tracr.graft.part import Part, part_list
 from tracr.spelling import did_you_mean
+from tracr.values import short_repr
 
 if TYPE_CHECKING:
     from tracr.graft.replacing import Fitted
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Grafted"]
 
+HOOKS = 'write {"graft.written": lambda written: 0 * written}, for example'
 Hook = Callable[["torch.Tensor"], "torch.Tensor | None"]  # texts: the site is built without torch
 
 
@@ -126,7 +128,11 @@ class Grafted(nn.Module):
     def run_with_hooks(self, ids: torch.Tensor, hooks: Mapping[str, Hook]) -> torch.Tensor:
         """Logits, with a function for each of some hook points: it gets the activation, and may return another."""
         points = self.points
-        for name in hooks:
+        if not isinstance(hooks, Mapping):
+            raise InputError(f"hooks map names to functions, not {short_repr(hooks)}", hint=HOOKS)
+        for name, hook in hooks.items():
+            if not callable(hook):
+                raise InputError(f"the hook at {name} is {short_repr(hook)}, which is no function", hint=HOOKS)
             if name not in points:
                 raise UnknownName(
                     f"there is no hook point {name!r}", hint=did_you_mean(str(name), points, "see points")
@@ -152,6 +158,8 @@ class Grafted(nn.Module):
     def logits(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """Logits for ids as a numpy array, in batches."""
         device = self.hosted.device
+        if not len(ids):
+            raise InputError("there are no ids", hint="give ids [input, position] of one input or more")
         rows = [torch.as_tensor(ids[start : start + BATCH], device=device) for start in range(0, len(ids), BATCH)]
         with torch.no_grad():
             return np.concatenate([self(one).float().cpu().numpy() for one in rows])

@@ -19,13 +19,14 @@ from torch import nn
 from tracr.errors import InputError, TracrError
 from tracr.graft.norm import HostNorm, norm_before
 from tracr.graft.place import GraftPlace
-from tracr.nearness import ANSWER, nearly_equal
+from tracr.nearness import ANSWER, LAST_SUM, nearly_equal
 
-__all__ = ["HostModel", "HostRecord", "HostSites", "check_repeats", "recorded", "without_heads"]
+__all__ = ["HostModel", "HostRecord", "HostSites", "check_repeats", "is_causal", "recorded", "without_heads"]
 
 Hooks = Mapping[str, Callable[["torch.Tensor"], "torch.Tensor | None"]]  # texts: the site is built without torch
 Write = Callable[[torch.Tensor], torch.Tensor]
 BATCH = 512
+COMPARED = 64  # inputs that tell whether a host sees later tokens
 TWICE = 8  # inputs that a host in training mode must answer twice in the same way
 NAMES = (
     "hooks have TransformerLens's names; for a Hugging Face model pass "
@@ -91,6 +92,12 @@ class HostModel:
             handles.append(self.points[name].register_forward_hook(calling(change), prepend=True))
         try:
             found = self.module(ids)
+        except IndexError as error:
+            shown = f"from {int(ids.min())} to {int(ids.max())} at {ids.shape[1]} positions" if ids.numel() else "none"
+            raise InputError(
+                f"the host has no place for these ids, {shown}: {error}",
+                hint="ids are the host's own numbers of tokens",
+            ) from error
         finally:
             for handle in handles:
                 handle.remove()
@@ -155,17 +162,31 @@ def recorded(host: HostModel, sites: HostSites, ids: NDArray[np.int64]) -> HostR
 
     Heads write the difference that they make to the output of attention, which is linear in them.
     """
-    try:
-        parts = [_recorded(host, sites, ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
-    except IndexError as error:
-        raise InputError(
-            f"the host has no place for ids from {ids.min()} to {ids.max()} at {ids.shape[1]} positions: {error}",
-            hint="ids are the host's own numbers of tokens",
-        ) from error
+    parts = [_recorded(host, sites, ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
     streams, written, logits = (np.concatenate(one) for one in zip(*parts, strict=True))
     if not (np.isfinite(streams).all() and np.isfinite(written).all()) or np.isnan(logits).any():
         raise InputError("the host computes numbers that are not finite", hint="check its weights and its format")
     return HostRecord(streams, written, logits)
+
+
+def is_causal(host: HostModel, ids: NDArray[np.int64]) -> bool:
+    """Whether no position of a host sees later ones.
+
+    If the host does not say it: whether the last id of an input changes nothing before it, on some inputs.
+    """
+    options = getattr(getattr(host.module, "compiled", None), "options", None)  # of a model that tracr made
+    direction = getattr(getattr(host.module, "cfg", None), "attention_dir", None)
+    if options is not None or direction in ("causal", "bidirectional"):
+        return direction == "causal" if options is None else bool(options.causal)
+    some = ids[:COMPARED]
+    other = np.concatenate([some[:, :-1], np.roll(some, 1, axis=0)[:, -1:]], axis=1)
+    if (some == other).all() or ids.shape[1] < 2:
+        return False
+    with torch.no_grad():
+        given = [torch.as_tensor(one, device=host.device) for one in (some, other)]
+        before, after = (host.run(one, {})[:, :-1].double().cpu().numpy() for one in given)
+    before, after = (np.where(np.isfinite(one), one, 0.0) for one in (before, after))
+    return bool(nearly_equal(before, after, LAST_SUM, scale=max(1.0, np.abs(before).max())).all())
 
 
 def check_repeats(host: HostModel, ids: NDArray[np.int64]) -> None:

@@ -91,15 +91,22 @@ class PartModule(nn.Module):
         return rows
 
     def _attend(self, values: Sequence[torch.Tensor], real: torch.Tensor) -> torch.Tensor:
+        return ((self.pattern(values, real) @ self._projected("V", values, real)) @ self.W_O)[:, 1:]
+
+    def _projected(self, role: str, values: Sequence[torch.Tensor], real: torch.Tensor) -> torch.Tensor:
         bos = self.at_bos.expand(len(real), 1, -1)
-        rows = {role: torch.cat([bos, self._codes(role, values, real)], dim=1) for role in "QKV"}
-        q, k, v = (rows[role] @ getattr(self, f"W_{role}") + getattr(self, f"b_{role}") for role in "QKV")
+        rows = torch.cat([bos, self._codes(role, values, real)], dim=1)
+        found: torch.Tensor = rows @ getattr(self, f"W_{role}") + getattr(self, f"b_{role}")
+        return found
+
+    def pattern(self, values: Sequence[torch.Tensor], real: torch.Tensor) -> torch.Tensor:
+        """How much a head attends to each key [batch, query, key]; BOS comes before the tokens."""
+        q, k = (self._projected(role, values, real) for role in "QK")
         scores = q @ k.transpose(1, 2)
         seen = torch.cat([torch.ones_like(real[:, :1]), real], dim=1)[:, None, :]
         if self.part.model.options.causal:
             seen = seen & torch.ones_like(scores[0], dtype=torch.bool).tril()
-        pattern = scores.masked_fill(~seen, -torch.inf).softmax(dim=-1)
-        return ((pattern @ v) @ self.W_O)[:, 1:]
+        return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1)
 
 
 class WriteModule(nn.Module):

@@ -11,7 +11,7 @@ from tracr.arguments import as_list, flag, whole
 from tracr.errors import TracrError
 from tracr.graft.observed import ObservedPart, observe
 from tracr.graft.part import Part, parts_of
-from tracr.values import Value
+from tracr.values import Value, as_value
 
 __all__ = ["distinct", "library"]
 
@@ -30,7 +30,8 @@ def library(
         causal: whether heads see earlier positions only.
         names: the programs, or one; by default all.
     """
-    tokens, length = tuple(as_list("vocab", vocab)), whole("max_seq_len", max_seq_len, 1)
+    tokens = tuple(as_value(one, where="a token of vocab") for one in as_list("vocab", vocab))
+    length = whole("max_seq_len", max_seq_len, 1)
     causal, chosen = flag("causal", causal), zoo.names() if names is None else as_list("names", names)
     if not tokens:
         raise TracrError("there are no tokens to compile programs for", hint='write vocab="abcd", for example')

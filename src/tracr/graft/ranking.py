@@ -48,7 +48,7 @@ from tracr.graft.observed import CodedValues, ObservedPart
 from tracr.graft.part import Part, part_list
 from tracr.graft.parts_library import distinct
 from tracr.graft.recovery import HostScore, Recovery, ShareInterval, recovered_loss
-from tracr.graft.replacing import Workbench, workbench
+from tracr.graft.replacing import Workbench, check_ahead, workbench
 
 __all__ = ["ExplainedBy", "PartRanking", "explain"]
 
@@ -166,7 +166,8 @@ def explain(
     Args:
         host: a torch module with TransformerLens's hook names.
         at: the component, as for `replace`.
-        parts: the candidates; those that are no heads (for an MLP: no neurons) are left out.
+        parts: the candidates; those that are no heads (for an MLP: no neurons) are left out, and heads that look at
+            later tokens if the host does not see them.
         data: as for `replace`.
         share: the share of the inputs to fit with.
         grafted: how many candidates go on after the first trial.
@@ -213,7 +214,10 @@ def _candidates(bench: Workbench, parts: Sequence[Part]) -> list[Candidate]:
             f"no part of the library can be at {name}: all outputs are constant on the {len(bench.inputs)} inputs",
             hint="give more inputs, or other parts",
         )
-    return found
+    fair = [one for one in found if not bench.looks_ahead(one[0])]
+    if not fair:
+        check_ahead(bench, [one for one, _ in found])
+    return fair
 
 
 def _first_trial(bench: Workbench, candidates: Sequence[ObservedPart]) -> list[int]:

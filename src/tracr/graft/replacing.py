@@ -17,16 +17,27 @@ from tracr.errors import InputError, TracrError
 from tracr.graft.data import GraftData, data_of_program, exchanged_inputs, inputs_of
 from tracr.graft.fitting import MANY, Gram, ReadMap, WriteMap, exemplars, fit_read, fit_write, gram_of
 from tracr.graft.grafted import Grafted
-from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, check_repeats, recorded
+from tracr.graft.host import BATCH, HostModel, HostRecord, HostSites, check_repeats, is_causal, recorded
 from tracr.graft.modules import PartModule, WriteModule
 from tracr.graft.observed import CodedValues, ObservedPart, coded, observe
 from tracr.graft.part import Part, part_list
 from tracr.graft.place import GraftPlace, place_of
 
-__all__ = ["Fitted", "FittedRead", "Workbench", "as_data", "check_kinds", "joint_output", "replace", "workbench"]
+__all__ = [
+    "Fitted",
+    "FittedRead",
+    "Workbench",
+    "as_data",
+    "check_ahead",
+    "check_kinds",
+    "joint_output",
+    "replace",
+    "workbench",
+]
 
 Swaps = Mapping[int, Mapping[tuple[str, int], Any]]
 FEW = 256  # inputs on which maps that write are compared
+AHEAD = 1e-3  # a head that attends less to later tokens does not look at them
 DRAWS = 6  # maps made of tokens that were drawn
 
 
@@ -121,6 +132,24 @@ class Workbench:
     def read_key(values: CodedValues) -> str:
         """What the maps of `reads` are stored under: equal for variables with the same values and codes."""
         return f"{values.key} {values.codes.tobytes().hex()}"
+
+    @cached_property
+    def causal(self) -> bool:
+        """Whether no position of the host sees later tokens."""
+        lengths = self.fit.real.sum(axis=1)
+        common = int(np.bincount(lengths).argmax())
+        return is_causal(self.host, self.fit.ids[lengths == common, : self.fit.start + common])
+
+    def looks_ahead(self, observed: ObservedPart) -> bool:
+        """Whether a part attends to later tokens, which the host does not see."""
+        if observed.part.kind == "mlp" or observed.part.model.options.causal or not self.causal:
+            return False
+        few = len(self.few)
+        real = torch.as_tensor(observed.output.classes[:few] >= 0)
+        maps = [ReadMap(np.zeros((0, values.count)), np.zeros(values.count), values.codes) for values in observed.reads]
+        values = [torch.as_tensor(np.maximum(values.classes[:few], 0)) for values in observed.reads]
+        pattern = PartModule(observed.part, maps).pattern(values, real)[:, 1:, 1:]
+        return bool((pattern * real[:, :, None]).triu(diagonal=1).max() > AHEAD)
 
     def accuracy_of(self, found: ReadMap, values: CodedValues) -> float:
         """How often a map reads the right value at the tokens to test with."""
@@ -306,6 +335,16 @@ def check_kinds(place: GraftPlace, parts: Sequence[Part]) -> None:
         )
 
 
+def check_ahead(bench: Workbench, observed: Sequence[ObservedPart]) -> None:
+    """Refuse parts that look at later tokens in a host that does not see them: they may know what it has to guess."""
+    for one in observed:
+        if bench.looks_ahead(one):
+            raise TracrError(
+                f"the part {one.part.title} looks at later tokens, which the host does not see",
+                hint="compile its program with causal=True; graft.library(..., causal=True) does",
+            )
+
+
 def replace(
     host: nn.Module,
     at: str | Sequence[str],
@@ -344,4 +383,5 @@ def replace(
     bench = workbench(host, at, data, share=share, seed=seed, aim=aim, tokens=tokens)
     check_kinds(bench.sites.place, parts)
     observed = bench.observed(parts)
+    check_ahead(bench, observed)
     return bench.graft(observed, joint_output(observed), refine=whole("refine", refine))

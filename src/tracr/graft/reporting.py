@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from tracr.errors import InputError, UnknownName
-from tracr.graft.controls import ablations_of, controls_of
+from tracr.graft.controls import ablations_of, controls_of, read_right, read_variables
 from tracr.graft.host import recorded
 from tracr.graft.recovery import LEAST, HostScore, Recovery, ShareInterval, recovered_loss
 from tracr.graft.replacing import as_data, joint_output
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplacementReport", "ReportLine", "as_the_program_says", "departure", "report_of"]
 
-SAME = 1e-4  # codes that differ by less are one code
 PART = 0.9  # of the accuracy: a replacement that recovers less counts for a part
 EXCESS = 0.02  # by how much a part may be right more often than the values of its own program
 
@@ -61,7 +60,8 @@ class ReplacementReport:
     program says, on the same maps that write. A replacement that is right *because* its variables are read wrong does
     not do what its program says, and does not count. `costs` says by how much the host is right more often than
     mean-ablated, and than resampled ("mean", "resampled"); `raises`, by how much the replacement is right more often
-    than the host.
+    than the host. `fitted` says how many of the inputs, if the caller gave them, are among those that the maps were
+    fitted on: with any of them nothing counts.
     """
 
     at: str
@@ -74,6 +74,7 @@ class ReplacementReport:
     costs: dict[str, ShareInterval]
     excess: ShareInterval
     raises: ShareInterval
+    fitted: int = 0
 
     def line(self, name: str) -> ReportLine:
         """The line of a name: "host", "zeroed", "mean", "resampled", "replaced", "program", or that of a control."""
@@ -108,7 +109,7 @@ class ReplacementReport:
     def counts(self) -> bool:
         """Whether the replacement recovers something, as its program says, and beats every control."""
         share = self.recovered
-        if share is None or share.low <= 0 or not self.matters:
+        if share is None or share.low <= 0 or not self.matters or self.fitted:
             return False
         return self.faithful and all(one.beaten for one in self.controls)
 
@@ -126,6 +127,8 @@ class ReplacementReport:
             name, cost = min(self.costs.items(), key=lambda one: one[1].low)
             done = {"mean": "the mean ablation", "resampled": "the component's output on another input"}[name]
             return f"does not count: {done} costs {cost} of the accuracy, which may be less than half a point"
+        if self.fitted:
+            return f"does not count: the maps were fitted on {self.fitted} of the {self.inputs} inputs"
         unbeaten = [f"{one.kind} ({one.name})" for one in self.controls if not one.beaten]
         if unbeaten:
             return f"does not count: not better than {', '.join(unbeaten)}"
@@ -134,7 +137,8 @@ class ReplacementReport:
         if not self.counts:
             return "does not count: recovers nothing for certain"
         part = "" if self.recovered.value >= PART else f", though it recovers only {self.recovered.value:.0%}"
-        return f"counts: better than every control{part}"
+        tried = "" if any(one.kind == "another function" for one in self.controls) else "; none is another function"
+        return f"counts: better than every control{tried}{part}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers and texts, for JSON."""
@@ -142,6 +146,7 @@ class ReplacementReport:
             "at": self.at,
             "part": self.part,
             "inputs": self.inputs,
+            "fitted": self.fitted,
             "cost": self.cost,
             "costs": {name: one.to_dict() for name, one in self.costs.items()},
             "raises": self.raises.to_dict(),
@@ -164,7 +169,8 @@ class ReplacementReport:
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         reads = ", ".join(f"{label} {right:.4f}" for label, right in self.reads.items()) or "nothing"
         places = ", ".join("-" if one is None else f"{one.value:.3f}" for one in self.positions)
-        head = f"{self.part} at {self.at}, {self.inputs} inputs that were not fitted on"
+        kind = f", {self.fitted} of them fitted on" if self.fitted else " that were not fitted on"
+        head = f"{self.part} at {self.at}, {self.inputs} inputs{kind}"
         end = [f"read right: {reads}", f"recovered by position: {places}"]
         if self.unseen:
             end.append(f"the part's output at {self.unseen:.1%} of the tokens is a value that was not fitted")
@@ -203,7 +209,7 @@ def report_of(grafted: Grafted, fitted: Fitted, data: Any, others: Sequence[Part
     lines.append(_line(recovery, "replaced", "replaced", replaced))
     said = scored(as_the_program_says(grafted, fitted))
     lines.append(_line(recovery, "program", "program", said))
-    for control in controls_of(fitted, others, seed):
+    for control in controls_of(grafted, fitted, others, seed):
         score = scored(control.logits)
         beaten = recovery.difference(replaced, score).low > 0
         lines.append(replace(_line(recovery, control.kind, control.name, score), beaten=beaten))
@@ -218,6 +224,7 @@ def report_of(grafted: Grafted, fitted: Fitted, data: Any, others: Sequence[Part
         {name: recovery.difference(host, scored(ablated[name])) for name in ("mean", "resampled")},
         recovery.difference(replaced, said),
         recovery.difference(replaced, host),
+        len([*filter(set(bench.fit.inputs).__contains__, test.inputs)]),
     )
 
 
@@ -238,16 +245,7 @@ def _line(recovery: Recovery, kind: str, name: str, score: HostScore) -> ReportL
 
 def _reads(grafted: Grafted, fitted: Fitted) -> dict[str, float]:
     """How often the graft reads each variable right at tokens that were not fitted on."""
-    test, found = fitted.bench.test, {}
-    there = fitted.bench.reads_at(test)
-    rows = fitted.bench.test_record.stream[:, test.start :][there]
-    for module, one in zip(grafted.compiled_parts, fitted.observed, strict=True):
-        for variable, read, values in zip(one.part.inputs, module.reads, one.reads, strict=True):
-            weight, bias, codes = (getattr(read, name).cpu().numpy() for name in ("weight", "bias", "codes"))
-            given = codes[(rows @ weight + bias).argmax(axis=-1)]
-            wanted = values.codes[fitted.bench.test_rows(values).classes[there]]
-            found[variable.label] = float((np.abs(given - wanted).max(axis=-1) < SAME).mean())
-    return found
+    return {label: read_right(fitted.bench, read, values) for label, read, values in read_variables(grafted, fitted)}
 
 
 def _unseen(fitted: Fitted) -> float:

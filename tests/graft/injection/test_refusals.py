@@ -89,6 +89,8 @@ REFUSED: tuple[tuple[Callable[[], object], type[TracrError], str], ...] = (
     (lambda: inject(random_host(), cast(Any, "count"), **GOOD), TracrError, "is no program"),
     (lambda: inject(random_host(), COUNT, **{**GOOD, "tokens": {}}), TracrError, "tokens must be a mapping"),
     (lambda: inject(random_host(), COUNT, **{**GOOD, "tokens": {WORDS: "a"}}), TracrError, "a token must be"),
+    (lambda: inject(random_host(), COUNT, **{**GOOD, "other": ["a"]}), TracrError, "not hashable"),
+    (lambda: inject(random_host(), COUNT, **{**GOOD, "tokens": {3: ["a"]}}), TracrError, "not hashable"),
     (lambda: inject(random_host(), COUNT, **{**GOOD, "trigger": ()}), TracrError, "trigger is empty"),
     (lambda: inject(random_host(), COUNT, **{**GOOD, "trigger": BOS}), TracrError, "is BOS"),
     (lambda: inject(random_host(), COUNT, **{**GOOD, "answers": {"z": 3}}), TracrError, "no answer is a value"),

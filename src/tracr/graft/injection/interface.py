@@ -14,7 +14,7 @@ from tracr.errors import TracrError
 from tracr.graft.injection.host import GPT2Host
 from tracr.ir.domains import Finite
 from tracr.ir.program import Tables
-from tracr.values import Value, short_repr
+from tracr.values import Value, as_value, short_repr
 
 __all__ = ["Interface", "checked_interface"]
 
@@ -62,8 +62,8 @@ def checked_interface(
     start = whole("bos", first, most=most)
     triggers = tuple(trigger) if isinstance(trigger, Iterable) else (trigger,)
     found = Interface(
-        {whole("a token", one, most=most): value for one, value in tokens.items()},
-        other,
+        {whole("a token", one, most=most): as_value(value, where="a token") for one, value in tokens.items()},
+        as_value(other, where="other"),
         tuple(whole("trigger", one, most=most) for one in triggers),
         {value: whole("the token of an answer", one, most=most) for value, one in answers.items()},
         start,
