@@ -26,6 +26,7 @@ def after_attention(
     need(len(owners) == len(heads), f"hints for {len(owners)} heads, not {len(heads)}", f"layer {layer}")
     terms = np.sum([(one.w_o != 0).sum(0) for one in heads], axis=0) if heads else np.zeros(len(bias), int)
     found = [Head(states, one, given, f"{layer}.{place}", terms) for place, one in enumerate(heads)]
+    _no_overflow(found, bias, int(terms.max(initial=0)), given, layer)
     at_tokens = [one for head, own in zip(found, owners, strict=True) for one in _at_tokens(head, own)]
     bos = [one for head in found for one in at_bos(head)]
     pad = [one for head in found for one in at_pad(head)]
@@ -35,6 +36,19 @@ def after_attention(
         added_to(states.bos, bos, bias, terms, a, "B"),
         None if states.pad is None else added_to(states.pad, pad, bias, terms, a, "P"),
     )
+
+
+def _no_overflow(heads: list[Head], bias: Array, terms: int, given: Attention, layer: int) -> None:
+    """No partial sum of the products with W_O and the bias overflows, at any position; not even one that others cancel.
+
+    Their sizes add up to at most the largest sizes of what each head reads. A weighted sum of values is larger than
+    these only by the rounding of the weights and of itself.
+    """
+    a, sizes = given.arithmetic, np.abs(bias)
+    for dim, reading in (pair for head in heads for pair in head.readings.items()):
+        sizes[dim] += reading.largest
+    rounded = sizes * (1 + a.gamma(terms + 2 * given.program.longest + 30) + 4 * a.storing)
+    need(rounded.max(initial=0.0) < a.largest, "numbers too large", f"layer {layer}")
 
 
 def _at_tokens(head: Head, owners: dict[int, Var]) -> list[Added]:

@@ -132,7 +132,6 @@ class Head:
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
-        need(all(one.largest < self.a.largest for one in found.values()), "numbers too large", self.where)
         self.selections: dict[object, tuple[tuple[Mask, ...], Selection]] = {}
 
     # Reading
