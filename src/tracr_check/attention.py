@@ -92,11 +92,11 @@ def _of_part(head: Head, owner: Var, dim: int, where: str) -> Values:
     own = head.number if source is None else f"{head.number}.{source}"
     need(name[1:] == own and name in head.given.sources, "a part of another head", where)
     masks, selection = head.selection("own")
-    parts.add(name, masks, source)
-    if name[0] == "c":
-        return counted(head.readings[dim], selection, parts.numbers(name), where)
-    if source is None:
+    if source is None and name[0] != "c":
         reject("a part without a source", where)
+    parts.add(name, masks, source)
+    if source is None or name[0] == "c":
+        return counted(head.readings[dim], selection, parts.numbers(name), where)
     reading, env = head.reading(dim, {source})
     codes, sop = env.codes[source], head.given.program.sops[source]
     if name[0] == "s":
