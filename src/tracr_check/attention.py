@@ -39,16 +39,17 @@ def after_attention(
 
 
 def _no_overflow(heads: list[Head], bias: Array, terms: int, given: Attention, layer: int) -> None:
-    """No partial sum of the products with W_O and the bias overflows, at any position; not even one that others cancel.
+    """No weighted sum of values overflows, at any position, and no partial sum of the products with W_O and the bias.
 
-    Their sizes add up to at most the largest sizes of what each head reads. A weighted sum of values is larger than
-    these only by the rounding of the weights and of itself.
+    Not even one that others cancel: their sizes add up to at most the largest sizes of what each head reads. A weighted
+    sum of values is larger than these only by the rounding of the weights and of itself.
     """
     a, sizes = given.arithmetic, np.abs(bias)
     for dim, reading in (pair for head in heads for pair in head.readings.items()):
         sizes[dim] += reading.largest
-    rounded = sizes * (1 + a.gamma(terms + 2 * given.program.longest + 30) + 4 * a.storing)
-    need(rounded.max(initial=0.0) < a.largest, "numbers too large", f"layer {layer}")
+    most = max([float(sizes.max(initial=0.0)), *(head.largest for head in heads)])
+    rounded = most * (1 + a.gamma(terms + 2 * given.program.longest + 30) + 4 * a.storing)
+    need(rounded < a.largest, "numbers too large", f"layer {layer}")
 
 
 def _at_tokens(head: Head, owners: dict[int, Var]) -> list[Added]:

@@ -121,7 +121,8 @@ class Head:
         if pad is not None:
             own.append(self.any_rows(self.reads(pad)))
             _, self.pad_key, self.pad_value = own[-1]
-        q_most, k_most = (np.vstack([kind[place].size for kind in own]) for place in (0, 1))
+        q_most, k_most, v_most = (np.vstack([kind[place].size for kind in own]) for place in range(3))
+        self.largest = float(v_most.max(initial=0.0))  # of all components of values
         most = self.a.largest / (1 + self.a.gamma(self.rank + 1))  # rounding may make a score larger
         if not q_most.max(0) @ k_most.max(0) < most:  # token positions by classes
             sides = ((self.queries, w.b_q), (self.keys, w.b_k))

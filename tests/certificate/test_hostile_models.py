@@ -101,6 +101,16 @@ def test_products_of_a_head_that_overflow_and_cancel_are_rejected(factor: float,
     assert altered.reason("float16", padded=False).partition(" (")[0] == ("" if fits else "numbers too large")
 
 
+@pytest.mark.parametrize(("size", "fits"), [(0.98e30, True), (0.99e30, False)])
+def test_means_of_large_values_that_overflow_are_rejected(size: float, fits: bool) -> None:
+    """In bfloat16 weights may add up to more than 1: the mean of equal values is larger than each of them."""
+    altered = Altered(Parsed(tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="bfloat16")))
+    dim = altered.dimension(size)
+    altered.component(0)
+    altered.weights["blocks.0.attn.W_V"][0, dim, -1] = 1.0
+    assert altered.reason("bfloat16").partition(" (")[0] == ("" if fits else "numbers too large")
+
+
 @pytest.mark.parametrize(("weight", "fits"), [(220.0, True), (260.0, False)])
 def test_scores_that_overflow_are_rejected(weight: float, fits: bool) -> None:
     """Two tokens have a component each: their scores are 220² or 260², and float16 ends before 256².
