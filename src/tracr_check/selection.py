@@ -111,7 +111,8 @@ class Factor:
             kept, others = chosen & defined, ~chosen & defined
             tops = (np.where(some, hi, -INF).max(1, initial=-INF) for some in (kept, others, defined))
             parts.append(np.stack([np.where(kept, lo, INF).min(1, initial=INF), *tops]))
-        return Bounds(*np.concatenate(parts, axis=1), b_lo, b_hi, pad)
+        kept_lo, kept_hi, other, top = np.concatenate(parts, axis=1)
+        return Bounds(kept_lo, kept_hi, other, top, b_lo, b_hi, pad)
 
 
 def own_mask(factor: Factor, alone: bool) -> Mask:
