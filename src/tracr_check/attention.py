@@ -26,6 +26,7 @@ def after_attention(
     need(len(owners) == len(heads), f"hints for {len(owners)} heads, not {len(heads)}", f"layer {layer}")
     terms = np.sum([(one.w_o != 0).sum(0) for one in heads], axis=0) if heads else np.zeros(len(bias), int)
     found = [Head(states, one, given, f"{layer}.{place}", terms) for place, one in enumerate(heads)]
+    _no_overflow(found, bias, int(terms.max(initial=0)), given, layer)
     at_tokens = [one for head, own in zip(found, owners, strict=True) for one in _at_tokens(head, own)]
     bos = [one for head in found for one in at_bos(head)]
     pad = [one for head in found for one in at_pad(head)]
@@ -35,6 +36,20 @@ def after_attention(
         added_to(states.bos, bos, bias, terms, a, "B"),
         None if states.pad is None else added_to(states.pad, pad, bias, terms, a, "P"),
     )
+
+
+def _no_overflow(heads: list[Head], bias: Array, terms: int, given: Attention, layer: int) -> None:
+    """No weighted sum of values overflows, at any position, and no partial sum of the products with W_O and the bias.
+
+    Not even one that others cancel: their sizes add up to at most the largest sizes of what each head reads. A weighted
+    sum of values is larger than these only by the rounding of the weights and of itself.
+    """
+    a, sizes = given.arithmetic, np.abs(bias)
+    for dim, reading in (pair for head in heads for pair in head.readings.items()):
+        sizes[dim] += reading.largest
+    most = max([float(sizes.max(initial=0.0)), *(head.largest for head in heads)])
+    rounded = most * (1 + a.gamma(terms + 2 * given.program.longest + 30) + 4 * a.storing)
+    need(rounded < a.largest, "numbers too large", f"layer {layer}")
 
 
 def _at_tokens(head: Head, owners: dict[int, Var]) -> list[Added]:
@@ -78,11 +93,11 @@ def _of_part(head: Head, owner: Var, dim: int, where: str) -> Values:
     own = head.number if source is None else f"{head.number}.{source}"
     need(name[1:] == own and name in head.given.sources, "a part of another head", where)
     masks, selection = head.selection("own")
-    parts.add(name, masks, source)
-    if name[0] == "c":
-        return counted(head.readings[dim], selection, parts.numbers(name), where)
-    if source is None:
+    if source is None and name[0] != "c":
         reject("a part without a source", where)
+    parts.add(name, masks, source)
+    if source is None or name[0] == "c":
+        return counted(head.readings[dim], selection, parts.numbers(name), where)
     reading, env = head.reading(dim, {source})
     codes, sop = env.codes[source], head.given.program.sops[source]
     if name[0] == "s":

@@ -30,7 +30,7 @@ from tracr_check.head import Head, Queries, through
 from tracr_check.padding import JOINT, pad_rows, pad_size
 from tracr_check.scores import scores
 from tracr_check.selection import Mask, Selection, is_apart
-from tracr_check.variables import Array, Env, Var
+from tracr_check.variables import Env, Var
 from tracr_check.verdict import Rejected, need
 
 __all__ = ["at_bos", "at_pad"]
@@ -44,11 +44,10 @@ def at_bos(head: Head) -> list[Added]:
     if not head.given.program.causal:
         used = np.flatnonzero(head.bos_query.size.any(0))
         query, key = head.bos_query.of(used), head.bos_key.of(used)
-        tops = [scores(query, head.of_classes(head.keys, head.weights.b_k, used), key.middle, a)[1].max()]
-        pad = head.pad_bound(query, key.middle, used)
-        tops += [] if pad is None else [pad.max()]
-        own = scores(query, key, key.middle, a)[0][0, 0]
-        need(is_apart(max(tops), own, a), "the BOS query sees other keys", head.where)
+        keys = scores(query, head.of_classes(head.keys, head.weights.b_k, used), key.middle, a)[1]
+        top = np.maximum(keys.max(), head.pad_bound(query, key.middle, used))
+        own = scores(query, key, key.middle, a)[0][:, 0]
+        need(is_apart(top, own, a).all(), "the BOS query sees other keys", head.where)
     return _default(head, "B")
 
 
@@ -103,29 +102,22 @@ def _pad_copies(head: Head) -> list[Added]:
         column = head.weights.w_o[every, dim]
         used = np.flatnonzero(column)
         lo, hi, size = through(vectors.of(used), column[used])
-        lo, hi = _off(lo, hi, reading.alone(size), len(used) == 1)
-        values = reading.values(*(np.append(end, bos) for end, bos in zip((lo, hi), reading.at_bos, strict=True)))
+        off, (b_lo, b_hi) = reading.alone(size), reading.at_bos
+        values = reading.values(np.append(lo - off, b_lo), np.append(hi + off, b_hi))
         found.append(Added(dim, f"P{head.number}", *values))
     return found
 
 
 def _pad_mean(head: Head, dim: int, reading: Reading) -> Added:
-    """What PAD queries add if nothing is known of their pattern."""
+    """What PAD queries add if nothing is known of their pattern; one component keeps its sign."""
     a = head.a
     low, high = min(float(reading.lo.min()), reading.bos[0]), max(float(reading.hi.max()), reading.bos[1])
     relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + 8 * a.storing
     off = relative * reading.largest + reading.flushed(None)
-    signed = np.count_nonzero(head.weights.w_o[:, dim]) == 1
-    ends = _off(np.array([low]), np.array([high]), np.array([off]), signed)
-    return Added(dim, "P", *ends, np.zeros(1, dtype=bool))
-
-
-def _off(lo: Array, hi: Array, off: Array, signed: bool) -> tuple[Array, Array]:
-    """Ranges of numbers that may be off; `signed`: they keep their sign."""
-    least, most = lo - off, hi + off
-    if signed:
-        least, most = np.where(lo >= 0, np.maximum(least, 0.0), least), np.where(hi <= 0, np.minimum(most, 0.0), most)
-    return least, most
+    least, most = low - off, high + off
+    if np.count_nonzero(head.weights.w_o[:, dim]) == 1:
+        least, most = max(least, 0.0) if low >= 0 else least, min(most, 0.0) if high <= 0 else most
+    return Added(dim, "P", np.array([least]), np.array([most]), np.zeros(1, dtype=bool))
 
 
 def _pad_selection(head: Head, pad: State) -> tuple[tuple[Mask, ...], Selection]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tracr_check.additions import product_error
 from tracr_check.aggregate import Reading
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import Read, State, chunks, hull, joined, read_state, varying
+from tracr_check.boxes import INF, Read, State, chunks, hull, joined, read_state, varying
 from tracr_check.facts import Facts
 from tracr_check.groups import Group, Link, fitting
 from tracr_check.joint import LIMIT, joint_values
@@ -121,7 +121,8 @@ class Head:
         if pad is not None:
             own.append(self.any_rows(self.reads(pad)))
             _, self.pad_key, self.pad_value = own[-1]
-        q_most, k_most = (np.vstack([kind[place].size for kind in own]) for place in (0, 1))
+        q_most, k_most, v_most = (np.vstack([kind[place].size for kind in own]) for place in range(3))
+        self.largest = float(v_most.max(initial=0.0))  # of all components of values
         most = self.a.largest / (1 + self.a.gamma(self.rank + 1))  # rounding may make a score larger
         if not q_most.max(0) @ k_most.max(0) < most:  # token positions by classes
             sides = ((self.queries, w.b_q), (self.keys, w.b_k))
@@ -132,7 +133,6 @@ class Head:
         written = np.flatnonzero((w.w_o != 0).any(0)).tolist()
         found = {dim: self.reading(dim, set())[0] for dim in written}
         self.readings = {dim: reading for dim, reading in found.items() if reading.largest}
-        need(all(one.largest < self.a.largest for one in found.values()), "numbers too large", self.where)
         self.selections: dict[object, tuple[tuple[Mask, ...], Selection]] = {}
 
     # Reading
@@ -233,7 +233,7 @@ class Head:
             by_bos = beside([(two.q, two.bos) for two, _ in others])
             by_pad = beside([(two.q, self.pad_keys(two.q, places)) for two, places in others] if self.pad_key else [])
             ref = reference(one)
-            pad = self.pad_bound(one.q, ref, self.components(group), by_pad) if queries.see_pad else None
+            pad = self.pad_bound(one.q, ref, self.components(group), by_pad, queries.see_pad)
             bounds.append(one.bounds(ref, pad, by_keys, by_bos, self.a))
         total = reduce(Bounds.and_, bounds)
         if selector == "own" and total.only_bos(self.a):
@@ -274,14 +274,16 @@ class Head:
             chosen, defined = chosen & one, defined & fine
         return Factor(Mask(queries, keys, chosen, defined), q, k, self.bos_key.of(components), whole, kinds)
 
-    def pad_bound(self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE) -> Array | None:
-        """The most that components of a query add to its score at PAD; `None` if there is no PAD.
+    def pad_bound(
+        self, q: Vectors, ref: Array, components: Ints, others: Beside = ALONE, see_pad: bool = True
+    ) -> Array:
+        """The most that components of a query add to its score at PAD; minus infinity if it sees no PAD.
 
         By the joint values of what the keys of PAD depend on, if they are few, and dimension by dimension. Components
         that are 0 in all of these queries are no part of their scores.
         """
-        if self.states.pad is None or self.pad_key is None:
-            return None
+        if self.states.pad is None or self.pad_key is None or not see_pad:
+            return np.full(len(q.lo), -INF)
         used = q.size.any(0)
         q, ref, components = q.of(np.flatnonzero(used)), ref[:, used], components[used]
         w_k, b_k, pad = self.weights.w_k[:, components], self.weights.b_k[components], self.states.pad

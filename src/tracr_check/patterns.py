@@ -50,9 +50,7 @@ def patterns(
     found = [_occurring(program, group, statements) for group in groups]
     sizes = [len(codes) for codes, _ in found]
     need(math.prod(sizes) <= MOST, "too many patterns in a sum of heads")
-    program.spend(
-        max(100, 2 * len(masks) ** 2) * math.prod(sizes)
-    )  # what is computed of them is more than the patterns
+    program.spend(max(100, 2 * len(masks) ** 2) * math.prod(sizes))  # more is computed of patterns than they are
     rows = np.indices(sizes).reshape(len(sizes), -1)
     truths = {
         place: (codes[at] >> (2 * bit) & 1 == 1, codes[at] >> (2 * bit + 1) & 1 == 1)

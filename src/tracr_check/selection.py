@@ -101,7 +101,7 @@ class Factor:
         cells = np.ix_(*self.kinds)
         return Mask(*self.whole, self.mask.chosen[cells], self.mask.defined[cells])
 
-    def bounds(self, ref: Array, pad: Array | None, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
+    def bounds(self, ref: Array, pad: Array, by_keys: Beside, by_bos: Beside, a: Arithmetic) -> Bounds:
         """The bounds of its terms; `pad`: the largest term at PAD, by query class. The other factors are beside it."""
         b_lo, b_hi = (bound[:, 0] for bound in scores(self.q, self.bos, ref, a, by_bos))
         parts = []
@@ -111,9 +111,8 @@ class Factor:
             kept, others = chosen & defined, ~chosen & defined
             tops = (np.where(some, hi, -INF).max(1, initial=-INF) for some in (kept, others, defined))
             parts.append(np.stack([np.where(kept, lo, INF).min(1, initial=INF), *tops]))
-        pads = np.full(len(ref), -INF) if pad is None else pad
         kept_lo, kept_hi, other, top = np.concatenate(parts, axis=1)
-        return Bounds(kept_lo, kept_hi, other, top, b_lo, b_hi, pads)
+        return Bounds(kept_lo, kept_hi, other, top, b_lo, b_hi, pad)
 
 
 def own_mask(factor: Factor, alone: bool) -> Mask:

@@ -195,13 +195,14 @@ def overflows_before_the_stream(model: Altered) -> None:
     owners[str(dim)] = next(iter(owners.values()))
 
 
-def partial_sums_overflow(model: Altered, factor: float) -> None:
-    """BOS: two products of a head with 2048, which cancel, in a dimension that nothing reads."""
+def partial_sums_overflow(model: Altered, factor: float, bias: float = 0.0) -> None:
+    """BOS: two products of a head with 2048, which cancel, beside a bias, in a dimension that nothing reads."""
     value, dim = model.dimension(0.0, bos=2048.0), model.dimension(0.0)
     for one in (factor, -factor):
         model.component(0)
         model.weights["blocks.0.attn.W_V"][0, value, -1] = 1.0
         model.weights["blocks.0.attn.W_O"][0, -1, dim] = one
+    model.weights["blocks.0.attn.b_O"][dim] = bias
     owners = model.hints["layers"][0]["heads"][0]
     owners[str(dim)] = next(iter(owners.values()))
 

@@ -87,13 +87,28 @@ def test_a_sum_that_overflows_before_the_stream_is_added_is_rejected() -> None:
     assert "too large" in altered.reason("float16", padded=False)
 
 
-@pytest.mark.parametrize(("factor", "fits"), [(8.0, True), (4096.0, False)])
-def test_products_of_a_head_that_overflow_and_cancel_are_rejected(factor: float, fits: bool) -> None:
-    """No number larger than float16 has occurs, not even in a sum that is computed in float32."""
+@pytest.mark.parametrize(
+    ("factor", "bias", "fits"), [(8.0, 0.0, True), (4096.0, 0.0, False), (14.0, 0.0, True), (14.0, -50_000.0, False)]
+)
+def test_products_of_a_head_that_overflow_and_cancel_are_rejected(factor: float, bias: float, fits: bool) -> None:
+    """No number larger than float16 has occurs, not even in a sum that is computed in float32.
+
+    14 times 2048 and its negative fit together, but not with a bias of -50,000: one of them and the bias are -78,672.
+    """
     altered = Altered(Parsed(tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="float16")))
-    partial_sums_overflow(altered, factor)
+    partial_sums_overflow(altered, factor, bias)
     assert altered.reason(padded=False) == ""
     assert altered.reason("float16", padded=False).partition(" (")[0] == ("" if fits else "numbers too large")
+
+
+@pytest.mark.parametrize(("size", "fits"), [(0.98e30, True), (0.99e30, False)])
+def test_means_of_large_values_that_overflow_are_rejected(size: float, fits: bool) -> None:
+    """In bfloat16 weights may add up to more than 1: the mean of equal values is larger than each of them."""
+    altered = Altered(Parsed(tracr.compile(EXAMPLES["reverse"].program, "abc", 3, dtype="bfloat16")))
+    dim = altered.dimension(size)
+    altered.component(0)
+    altered.weights["blocks.0.attn.W_V"][0, dim, -1] = 1.0
+    assert altered.reason("bfloat16").partition(" (")[0] == ("" if fits else "numbers too large")
 
 
 @pytest.mark.parametrize(("weight", "fits"), [(220.0, True), (260.0, False)])
