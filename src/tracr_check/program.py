@@ -17,8 +17,10 @@ from tracr_check.verdict import need, reject
 __all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
 
 CELLS = 60_000_000  # codes of joint values that are kept at a time
+PAIRS = 4 * CELLS  # of queries and keys, for all parts of a selector: two truth values each
 MOST = 4_000_000_000  # codes, and components of heads, that are computed in all
 STEP, SELECTED = 200, 5_000  # codes that are computed in the time of a step in Python, and of a part of a selector
+TRUTHS = 8  # truth values that are combined in the time of a code
 TABULATED = ("inner", "fst", "snd")  # what an s-op's table is indexed by
 Selected = tuple[Truth, Truth]
 
@@ -109,8 +111,8 @@ class Program:
         way = next((w for w in self.ways.get(variable, ()) if all(self.derivable(v, have) for v in w.of)), None)
         if way is None:
             reject(f"{self.name(variable)} is not known from {', '.join(map(self.name, env.codes)) or 'nothing'}")
-        self.spend(env.rows)
-        need(env.rows * (len(env.codes) + 1) <= CELLS, "too many joint values of too many variables")
+        self.spend(env.rows * (len(way.of) + 1))
+        need(env.rows * (len(env.codes) + len(way.of) + 1) <= CELLS, "too many joint values of too many variables")
         found = env.codes[variable] = self.computed(variable, way, env)
         return found
 
@@ -188,6 +190,8 @@ class Program:
             chosen, defined = (list(side) for side in zip(*parts, strict=True))
             combined = (np.logical_or if one.kind == "or" else np.logical_and).reduce(chosen)
             known[selector] = ~combined if one.kind == "not" else combined, np.logical_and.reduce(defined)
+            self.spend(combined.size // TRUTHS)
+            need(combined.size * len(known) <= PAIRS, f"too many queries and keys for the parts of {one.label}")
         return known[selector]
 
     def _looked_up(self, one: Selector, queries: Env, keys: Env, pairs: bool) -> Selected:
@@ -196,6 +200,7 @@ class Program:
         columns = self.codes(one.keys, keys) if one.keys in by_key else np.zeros(keys.rows, np.int64)
         rows, columns = (rows, columns) if pairs else (rows[:, None], columns[None])
         cells = one.table[rows, columns]
+        self.spend(cells.size)
         if (cells == UNREACHED).any():
             self.assume_unreached(one.label)
         return cells == 1, (cells >= 0) & (rows >= 0) & (columns >= 0)

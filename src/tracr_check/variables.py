@@ -52,7 +52,8 @@ class Env:
     def at(self, rows: Any) -> Env:
         """Some rows: a mask, a range or their numbers."""
         codes = {name: codes[rows] for name, codes in self.codes.items()}
-        return Env(len(np.arange(self.rows)[rows]), codes, self.free)
+        kept = range(self.rows) if isinstance(rows, slice) else np.arange(self.rows)
+        return Env(len(kept[rows]), codes, self.free)
 
     def where(self, conditions: Iterable[Truth]) -> Env:
         """The rows on which all conditions hold."""
@@ -127,6 +128,11 @@ class Selector:
     keys: int = -1
     queries: int = -1
     table: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8))
+
+    @cached_property
+    def one_per_row(self) -> bool:
+        """Whether a table allows each query value at most one key value."""
+        return bool(((self.table == 1).sum(1) <= 1).all())
 
 
 def different_rows(columns: Sequence[Codes]) -> tuple[Sequence[Codes], Codes]:
