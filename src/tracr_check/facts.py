@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from itertools import pairwise
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,11 +24,30 @@ SORTED = 20  # codes that are computed in the time in which a row is sorted
 CLASSES = math.isqrt(CELLS)  # of an order
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _once(lemma: Callable[Concatenate[Facts, P], R]) -> Callable[Concatenate[Facts, P], R]:
+    """A lemma whose results are kept with the facts, as long as these."""
+
+    @wraps(lemma)
+    def kept(self: Facts, /, *about: P.args, **named: P.kwargs) -> R:
+        key = lemma.__name__, about, *named.items()
+        if key not in self.proved:
+            self.proved[key] = lemma(self, *about, **named)
+        found: R = self.proved[key]
+        return found
+
+    return kept
+
+
 class Facts:
     """The lemmas. Making it adds to the program the ways of aggregates and widths that are known locally."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.proved: dict[object, Any] = {}
         self.place: tuple[Var, ...] = ("L", "I") if program.causal else ("L",)  # what tells which keys a query sees
         self.shape = _all_shapes(program)
         self.shapes: dict[Var, Codes] = dict(self.shape.codes)
@@ -87,7 +107,7 @@ class Facts:
                 return True
         return False
 
-    @cache  # noqa: B019
+    @_once
     def distinct(self, variable: Var) -> bool:
         """Whether no two positions of an input hold one value of a variable.
 
@@ -99,7 +119,7 @@ class Facts:
         roots = [one for one in self.program.leaves(variable) if one == "I" or self.ranks(one) == "positions"]
         return any(self.determines(variable, root) for root in roots)
 
-    @cache  # noqa: B019
+    @_once
     def ranks(self, variable: Var) -> str | int | None:
         """What a width ranks: "positions", the s-op whose values it ranks, or `None`.
 
@@ -125,7 +145,7 @@ class Facts:
             return "positions"
         return next(iter(names)) if len(names) == 1 else None
 
-    @cache  # noqa: B019
+    @_once
     def numbers_within(self, variable: Var) -> int | None:
         """The s-op o such that no two positions hold one value of o and one value of a width; or `None`.
 
@@ -153,7 +173,7 @@ class Facts:
         """Tables that all hold where a selector holds."""
         return [one for one in self.program.conjuncts(selector) if one.kind == "table"]
 
-    @cache  # noqa: B019
+    @_once
     def at_most_one(self, selector: int) -> bool:
         """Whether no query selects two keys.
 
@@ -163,7 +183,7 @@ class Facts:
         single = {one.keys for one in self.conjoined(selector) if one.one_per_row}
         return any(self.distinct(one) or self.numbers_within(one) in single for one in single)
 
-    @cache  # noqa: B019
+    @_once
     def equal_values(self, selector: int, value: int) -> bool:
         """Whether all keys that a query selects hold one value of an s-op.
 
@@ -193,7 +213,7 @@ class Facts:
         least = np.minimum.reduceat(np.where(chosen, held, held.max(initial=0)), starts, axis=1)
         return bool((np.maximum.reduceat(np.where(chosen, held, -1), starts, axis=1) <= least).all())
 
-    @cache  # noqa: B019
+    @_once
     def own(self, selector: int) -> bool:
         """Whether every query selects its own position, by enumeration of the joint values at one position."""
         env = self.joint(self.compared(selector))
@@ -202,7 +222,7 @@ class Facts:
         chosen, defined = self.program.selected(selector, env, env, pairs=True)
         return bool((chosen | ~defined).all())
 
-    @cache  # noqa: B019
+    @_once
     def always(self, selector: int) -> bool:
         """Whether every query selects something: itself, or a key by shape (counted for every query and length)."""
         if self.own(selector):
