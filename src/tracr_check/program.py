@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Truth, Var, Way, snap
+from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, Sides, SOp, Truth, Var, Way, snap
 from tracr_check.verdict import need, reject
 
 __all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
@@ -40,7 +40,6 @@ class Program:
     def __post_init__(self) -> None:
         self.assumed: set[str] = set()
         self.spent = 0
-        self._sides: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self.sizes: dict[Var, int] = {"T": self.vocabulary, "I": self.lengths[1]}
         self.sizes["L"] = self.lengths[1] - self.lengths[0] + 1
         self.ways: dict[Var, list[Way]] = {}
@@ -160,18 +159,10 @@ class Program:
         self.spend(STEP * len(seen))
         return found
 
-    def sides(self, selector: int) -> tuple[frozenset[int], frozenset[int]]:
-        """The s-ops that matter for queries, and for keys: a table with equal rows does not depend on the query."""
-        if selector not in self._sides:
-            one = self.selectors[selector]
-            if one.kind == "table":
-                queries = frozenset({one.queries} if (one.table != one.table[:1]).any() else ())
-                keys = frozenset({one.keys} if (one.table != one.table[:, :1]).any() else ())
-            else:
-                sides = [self.sides(part.number) for part in self.literals(selector)]
-                queries, keys = (frozenset().union(*side) for side in zip(*sides, strict=True))
-            self._sides[selector] = queries, keys
-        return self._sides[selector]
+    def sides(self, selector: int) -> Sides:
+        """The s-ops that matter for queries, and for keys."""
+        queries, keys = zip(*(one.sides for one in self.literals(selector)), strict=True)
+        return frozenset().union(*queries), frozenset().union(*keys)
 
     def selected(
         self, selector: int, queries: Env, keys: Env, pairs: bool = False, known: dict[int, Selected] | None = None
@@ -195,7 +186,7 @@ class Program:
         return known[selector]
 
     def _looked_up(self, one: Selector, queries: Env, keys: Env, pairs: bool) -> Selected:
-        by_query, by_key = self.sides(one.number)
+        by_query, by_key = one.sides
         rows = self.codes(one.queries, queries) if one.queries in by_query else np.zeros(queries.rows, np.int64)
         columns = self.codes(one.keys, keys) if one.keys in by_key else np.zeros(keys.rows, np.int64)
         rows, columns = (rows, columns) if pairs else (rows[:, None], columns[None])
