@@ -65,7 +65,7 @@ def _read_by_tracr(made: Tables) -> Program:
         sop |= {"source": "", "origin": "", "wish": None}
         sop["op"] |= of_kind.get(sop["op"]["kind"], {})
         for domain in (sop["domain"], sop["op"].get("points", {})):
-            domain |= {"reason": ""} if domain.get("kind") == "interval" else {"twins": []}
+            domain.update(reason="") if domain.get("kind") == "interval" else domain.update(twins=[])
     for selector in given["selectors"]:
         selector |= {"source": "", "origin": "", "counts": []}
     options = made.model["options"]
