@@ -24,6 +24,7 @@ __all__ = ["MOST_SUMS", "define", "sums_of", "units_of"]
 FIRST = 100_000
 MOST_SUMS = 20_000
 MOST_VALUES = 4_000_000  # of all definitions
+NUMBER = 1_000  # codes that are computed in the time in which a number is written as a fraction
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "pair": ("of",),
     "width": ("selector",),
@@ -44,6 +45,7 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
         need(set(given) == {"kind", *FIELDS.get(kind, ("",))}, f"{kind!r:.40} is no definition, or a malformed one")
         need(number >= FIRST and number not in program.sops, "a definition hides an s-op")
         need(kind == "pair" or given["selector"] in used, "no s-op has this selector")
+        program.spend(NUMBER * len(program.sops[given["of"]].values) if kind in ("sum", "units") else 0)
         match kind:
             case "pair":
                 first, second = given["of"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from itertools import pairwise
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -22,11 +24,30 @@ SORTED = 20  # codes that are computed in the time in which a row is sorted
 CLASSES = math.isqrt(CELLS)  # of an order
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _once(lemma: Callable[Concatenate[Facts, P], R]) -> Callable[Concatenate[Facts, P], R]:
+    """A lemma whose results are kept with the facts, as long as these."""
+
+    @wraps(lemma)
+    def kept(self: Facts, /, *about: P.args, **named: P.kwargs) -> R:
+        key = lemma.__name__, about, *named.items()
+        if key not in self.proved:
+            self.proved[key] = lemma(self, *about, **named)
+        found: R = self.proved[key]
+        return found
+
+    return kept
+
+
 class Facts:
     """The lemmas. Making it adds to the program the ways of aggregates and widths that are known locally."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.proved: dict[object, Any] = {}
         self.place: tuple[Var, ...] = ("L", "I") if program.causal else ("L",)  # what tells which keys a query sees
         self.shape = _all_shapes(program)
         self.shapes: dict[Var, Codes] = dict(self.shape.codes)
@@ -54,7 +75,7 @@ class Facts:
         attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
         if not sop.listed or not all(one in self.shapes for one in keys | attended):  # no interval has a shape
             return []
-        names = (*sorted(queries), *self.place)
+        names = (*self.place, *sorted(queries))
         return [Way(names, lambda rows, *codes: self.by_definition(sop, names, codes))]
 
     # Lemmas
@@ -86,7 +107,7 @@ class Facts:
                 return True
         return False
 
-    @cache  # noqa: B019
+    @_once
     def distinct(self, variable: Var) -> bool:
         """Whether no two positions of an input hold one value of a variable.
 
@@ -98,7 +119,7 @@ class Facts:
         roots = [one for one in self.program.leaves(variable) if one == "I" or self.ranks(one) == "positions"]
         return any(self.determines(variable, root) for root in roots)
 
-    @cache  # noqa: B019
+    @_once
     def ranks(self, variable: Var) -> str | int | None:
         """What a width ranks: "positions", the s-op whose values it ranks, or `None`.
 
@@ -117,7 +138,6 @@ class Facts:
         if env is None or not env.rows:
             return None
         classes = env.different(names)
-        self.program.spend(classes.rows**2)
         chosen, defined = self.program.selected(selector, classes, classes)
         if not defined.all() or not _total_order(chosen):
             return None
@@ -125,7 +145,7 @@ class Facts:
             return "positions"
         return next(iter(names)) if len(names) == 1 else None
 
-    @cache  # noqa: B019
+    @_once
     def numbers_within(self, variable: Var) -> int | None:
         """The s-op o such that no two positions hold one value of o and one value of a width; or `None`.
 
@@ -136,6 +156,7 @@ class Facts:
         """
         selector = self.counted_by(variable)
         parts = [] if selector is None else self.program.conjuncts(selector)
+        self.program.spend(sum(one.table.size for one in parts))
         tables = [one for one in parts if one.kind == "table" and one.keys == one.queries and (one.table >= 0).all()]
         for same, order in (tables, tables[::-1]) if len(tables) == len(parts) == 2 else ():
             equal = np.eye(len(same.table), dtype=bool)
@@ -152,17 +173,17 @@ class Facts:
         """Tables that all hold where a selector holds."""
         return [one for one in self.program.conjuncts(selector) if one.kind == "table"]
 
-    @cache  # noqa: B019
+    @_once
     def at_most_one(self, selector: int) -> bool:
         """Whether no query selects two keys.
 
         Some conjuncts allow one value each: of a variable that is distinct, or of a width and of the s-op within whose
         values it numbers the positions.
         """
-        single = {one.keys for one in self.conjoined(selector) if _one_per_row(one)}
+        single = {one.keys for one in self.conjoined(selector) if one.one_per_row}
         return any(self.distinct(one) or self.numbers_within(one) in single for one in single)
 
-    @cache  # noqa: B019
+    @_once
     def equal_values(self, selector: int, value: int) -> bool:
         """Whether all keys that a query selects hold one value of an s-op.
 
@@ -176,7 +197,7 @@ class Facts:
             if self.agree(one, value):
                 return True
             ranked = self.ranks(one.keys)
-            if isinstance(ranked, int) and _one_per_row(one) and self.determines(ranked, value):
+            if isinstance(ranked, int) and one.one_per_row and self.determines(ranked, value):
                 return True
         return False
 
@@ -186,14 +207,13 @@ class Facts:
         if env is None or env.rows * len(literal.table) > CELLS:
             return False
         self.program.spend(env.rows * len(literal.table))
-        for length in np.unique(env.codes["L"]):
-            of_length = env.at(env.codes["L"] == length)
-            chosen, held = literal.table[:, of_length.codes[literal.keys]] == 1, of_length.codes[value]
-            if (np.where(chosen, held, -1).max(1) > np.where(chosen, held, held.max()).min(1)).any():
-                return False
-        return True
+        env = env.at(np.argsort(env.codes["L"]))
+        starts = np.unique(env.codes["L"], return_index=True)[1]
+        chosen, held = literal.table[:, env.codes[literal.keys]] == 1, env.codes[value].astype(np.int32)
+        least = np.minimum.reduceat(np.where(chosen, held, held.max(initial=0)), starts, axis=1)
+        return bool((np.maximum.reduceat(np.where(chosen, held, -1), starts, axis=1) <= least).all())
 
-    @cache  # noqa: B019
+    @_once
     def own(self, selector: int) -> bool:
         """Whether every query selects its own position, by enumeration of the joint values at one position."""
         env = self.joint(self.compared(selector))
@@ -202,7 +222,7 @@ class Facts:
         chosen, defined = self.program.selected(selector, env, env, pairs=True)
         return bool((chosen | ~defined).all())
 
-    @cache  # noqa: B019
+    @_once
     def always(self, selector: int) -> bool:
         """Whether every query selects something: itself, or a key by shape (counted for every query and length)."""
         if self.own(selector):
@@ -210,7 +230,7 @@ class Facts:
         queries, keys = self.program.sides(selector)
         if not all(key in self.shapes for key in keys):
             return False
-        names = (*sorted(queries), *self.place)
+        names = (*self.place, *sorted(queries))
         env = self.joint(names, LIMIT)
         if env is None:
             return False
@@ -218,21 +238,23 @@ class Facts:
         return bool((self.by_definition(width, names, [env.codes[name] for name in names]) != 0).all())
 
     def by_definition(self, sop: SOp, names: Sequence[Var], given: Sequence[Codes]) -> Codes:
-        """An aggregate or width whose keys are known by shape, as the program defines it, by what queries hold."""
+        """An aggregate or width whose keys are known by shape, as the program defines it, by what queries hold.
+
+        The first name is "L": queries, like shapes, are sorted by length.
+        """
         self.program.spend(SORTED * len(given[0]))
         rows, back = different_rows(given)
         queries = Env(len(rows[0]), dict(zip(names, rows, strict=True)))
-        found = np.full(queries.rows, ERROR, np.int64)
-        for length in np.unique(queries.codes["L"]):
-            mine = queries.codes["L"] == length
-            found[mine] = self.of_length(sop, queries.at(mine), self.shape.codes["L"] == length)
-        return found[back]
+        lengths, starts = np.unique(rows[0], return_index=True)
+        inside = (np.searchsorted(self.shape.codes["L"], (length, length + 1)) for length in lengths)
+        parts = zip(pairwise((*starts, queries.rows)), inside, strict=True)
+        found = [self.of_length(sop, queries.at(slice(*mine)), slice(*shapes)) for mine, shapes in parts]
+        return np.concatenate([np.zeros(0, np.int64), *found])[back]
 
-    def of_length(self, sop: SOp, queries: Env, inside: Truth) -> Codes:
+    def of_length(self, sop: SOp, queries: Env, inside: slice) -> Codes:
         """The results for inputs of one length, whose positions are `inside` all."""
-        keys = Env(int(inside.sum()), {name: codes[inside] for name, codes in self.shapes.items()})
+        keys = Env(inside.stop - inside.start, {name: codes[inside] for name, codes in self.shapes.items()})
         need(queries.rows * keys.rows <= CELLS, "too many queries and keys of one length")
-        self.program.spend(queries.rows * keys.rows)
         chosen, defined = self.program.selected(sop.op["selector"], queries, keys)
         if self.program.causal:
             chosen = chosen & (keys.codes["I"][None] <= queries.codes["I"][:, None])
@@ -255,8 +277,3 @@ def _total_order(chosen: Truth) -> bool:
     size, diagonal = len(chosen), chosen.diagonal()
     once = (chosen ^ chosen.T) | np.eye(size, dtype=bool)
     return bool(size and (diagonal == diagonal[0]).all() and once.all() and len(np.unique(chosen.sum(1))) == size)
-
-
-def _one_per_row(literal: Selector) -> bool:
-    """Whether a table allows each query value at most one key value."""
-    return bool(((literal.table == 1).sum(1) <= 1).all())

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, SOp, Truth, Var, Way, snap
+from tracr_check.variables import ERROR, UNREACHED, Array, Codes, Env, Selector, Sides, SOp, Truth, Var, Way, snap
 from tracr_check.verdict import need, reject
 
 __all__ = ["TABULATED", "Program", "Selected", "weighted_sum"]
 
 CELLS = 60_000_000  # codes of joint values that are kept at a time
+PAIRS = 4 * CELLS  # of queries and keys, for all parts of a selector: two truth values each
 MOST = 4_000_000_000  # codes, and components of heads, that are computed in all
 STEP, SELECTED = 200, 5_000  # codes that are computed in the time of a step in Python, and of a part of a selector
+TRUTHS = 8  # truth values that are combined in the time of a code
 TABULATED = ("inner", "fst", "snd")  # what an s-op's table is indexed by
 Selected = tuple[Truth, Truth]
 
@@ -38,7 +40,6 @@ class Program:
     def __post_init__(self) -> None:
         self.assumed: set[str] = set()
         self.spent = 0
-        self._sides: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self.sizes: dict[Var, int] = {"T": self.vocabulary, "I": self.lengths[1]}
         self.sizes["L"] = self.lengths[1] - self.lengths[0] + 1
         self.ways: dict[Var, list[Way]] = {}
@@ -109,8 +110,8 @@ class Program:
         way = next((w for w in self.ways.get(variable, ()) if all(self.derivable(v, have) for v in w.of)), None)
         if way is None:
             reject(f"{self.name(variable)} is not known from {', '.join(map(self.name, env.codes)) or 'nothing'}")
-        self.spend(env.rows)
-        need(env.rows * (len(env.codes) + 1) <= CELLS, "too many joint values of too many variables")
+        self.spend(env.rows * (len(way.of) + 1))
+        need(env.rows * (len(env.codes) + len(way.of) + 1) <= CELLS, "too many joint values of too many variables")
         found = env.codes[variable] = self.computed(variable, way, env)
         return found
 
@@ -158,18 +159,10 @@ class Program:
         self.spend(STEP * len(seen))
         return found
 
-    def sides(self, selector: int) -> tuple[frozenset[int], frozenset[int]]:
-        """The s-ops that matter for queries, and for keys: a table with equal rows does not depend on the query."""
-        if selector not in self._sides:
-            one = self.selectors[selector]
-            if one.kind == "table":
-                queries = frozenset({one.queries} if (one.table != one.table[:1]).any() else ())
-                keys = frozenset({one.keys} if (one.table != one.table[:, :1]).any() else ())
-            else:
-                sides = [self.sides(part.number) for part in self.literals(selector)]
-                queries, keys = (frozenset().union(*side) for side in zip(*sides, strict=True))
-            self._sides[selector] = queries, keys
-        return self._sides[selector]
+    def sides(self, selector: int) -> Sides:
+        """The s-ops that matter for queries, and for keys."""
+        queries, keys = zip(*(one.sides for one in self.literals(selector)), strict=True)
+        return frozenset().union(*queries), frozenset().union(*keys)
 
     def selected(
         self, selector: int, queries: Env, keys: Env, pairs: bool = False, known: dict[int, Selected] | None = None
@@ -188,14 +181,17 @@ class Program:
             chosen, defined = (list(side) for side in zip(*parts, strict=True))
             combined = (np.logical_or if one.kind == "or" else np.logical_and).reduce(chosen)
             known[selector] = ~combined if one.kind == "not" else combined, np.logical_and.reduce(defined)
+            self.spend(combined.size // TRUTHS)
+            need(combined.size * len(known) <= PAIRS, f"too many queries and keys for the parts of {one.label}")
         return known[selector]
 
     def _looked_up(self, one: Selector, queries: Env, keys: Env, pairs: bool) -> Selected:
-        by_query, by_key = self.sides(one.number)
+        by_query, by_key = one.sides
         rows = self.codes(one.queries, queries) if one.queries in by_query else np.zeros(queries.rows, np.int64)
         columns = self.codes(one.keys, keys) if one.keys in by_key else np.zeros(keys.rows, np.int64)
         rows, columns = (rows, columns) if pairs else (rows[:, None], columns[None])
         cells = one.table[rows, columns]
+        self.spend(cells.size)
         if (cells == UNREACHED).any():
             self.assume_unreached(one.label)
         return cells == 1, (cells >= 0) & (rows >= 0) & (columns >= 0)

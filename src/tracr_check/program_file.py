@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -68,8 +69,11 @@ def read_program(model: Any, tables: Mapping[str, NDArray[Any]]) -> Program:
     outputs = [(str(name), number) for name, number in given["outputs"]]
     need(outputs and all(number in sops for _, number in outputs), "an output is not an s-op")
     _check_order(sops, selectors)
+    added = {term for sop in sops.values() for term, _ in sop.op.get("terms", ())}
+    added |= {sop.op["value"] for sop in sops.values() if sop.kind == "aggregation"}
+    sizes = {number: _Sizes.of(sops[number]) for number in added}
     for sop in sops.values():
-        _check_sums(sop, sops, longest)
+        _check_sums(sop, sizes, longest)
     return Program(sops, selectors, outputs, len(vocabulary), longest, (low, high), causal)
 
 
@@ -188,7 +192,24 @@ def _check_values(sop: SOp, inputs: Mapping[str, Iterable[Any]]) -> None:
     need(len(sop.index) == len(sop.values) or not sop.listed, f"{sop.label} has a value twice")
 
 
-def _check_sums(sop: SOp, sops: Mapping[int, SOp], longest: int) -> None:
+@dataclass(frozen=True)
+class _Sizes:
+    """The numbers among some values: the largest size, what they are all multiples of, and whether floats hold them."""
+
+    largest: float
+    grid: float
+    exact: bool
+    only: bool  # numbers, and perhaps `None`
+
+    @staticmethod
+    def of(sop: SOp) -> _Sizes:
+        known, values = sop.numbers[np.isfinite(sop.numbers)], sop.values
+        exact = all(float(x) == x for x in values if is_number(x))
+        only = all(is_number(value) or value is None for value in values)
+        return _Sizes(float(np.abs(known).max(initial=0.0)), float(grid_of(known).min(initial=np.inf)), exact, only)
+
+
+def _check_sums(sop: SOp, sizes: Mapping[int, _Sizes], longest: int) -> None:
     """Sums and means are computed here in float64, closely enough to find the listed value that the program has.
 
     Let the sizes of k terms add up to s. The sum is exact if all numbers are float64 numbers, all terms are multiples
@@ -198,26 +219,22 @@ def _check_sums(sop: SOp, sops: Mapping[int, SOp], longest: int) -> None:
     op, listed = sop.op, sop.values if sop.listed else ()
     match sop.kind:
         case "linear" | "sum_lookup":
-            terms = [(sops[term], factor) for term, factor in op["terms"]]
-            none = all(is_number(value) or value is None for term, _ in terms for value in term.values)
-            need(none, f"{sop.label} adds up values that are not numbers")
-            terms.append((SOp(-1, "one", {"kind": "constant"}, (1,)), op.get("constant", 0)))
+            terms = [(sizes[term], factor) for term, factor in op["terms"]]
+            need(all(term.only for term, _ in terms), f"{sop.label} adds up values that are not numbers")
+            terms.append((_Sizes(1.0, 1.0, True, True), op.get("constant", 0)))
             few, most = len(terms), 1
             listed = op["points"] if sop.kind == "sum_lookup" else listed
         case "aggregation":
-            terms, few, most = [(sops[op["value"]], 1)], longest, longest
+            terms, few, most = [(sizes[op["value"]], 1)], longest, longest
         case "width":
             terms, few, most = [], longest, longest
         case _:
             return
     need(all(is_number(factor) for _, factor in terms), f"{sop.label} has a factor that is not a number")
-    numbers = [np.abs(term.numbers[np.isfinite(term.numbers)]) for term, _ in terms]
-    factors = [abs(float(factor)) for _, factor in terms]
-    size = sum(float(x.max(initial=0.0)) * factor for x, factor in zip(numbers, factors, strict=True))
-    grids = [float(grid_of(x).min(initial=np.inf)) * float(grid_of(f)) for x, f in zip(numbers, factors, strict=True)]
-    whole = all(float(x) == x for term, factor in terms for x in (factor, *term.values) if is_number(x))
-    exact = whole and size * most <= 2.0**52 * min(grids, default=np.inf)
-    fine = exact or size * (few + 4) * 2.0**-53 <= 2e-11
+    size = sum(term.largest * abs(float(factor)) for term, factor in terms)
+    grid = min((term.grid * float(grid_of(factor)) for term, factor in terms), default=np.inf)
+    whole = all(term.exact and float(factor) == factor for term, factor in terms)
+    fine = (whole and size * most <= 2.0**52 * grid) or size * (few + 4) * 2.0**-53 <= 2e-11
     need(fine and size * most < 1e300, f"sums in {sop.label} are too large to be told apart")
     need(_far_apart(listed), f"values of {sop.label} are too near to be told apart")
 

@@ -25,6 +25,7 @@ __all__ = [
     "Env",
     "SOp",
     "Selector",
+    "Sides",
     "Truth",
     "Var",
     "Way",
@@ -37,6 +38,7 @@ Var = int | str
 Codes = NDArray[np.int64]
 Array = NDArray[np.float64]
 Truth = NDArray[np.bool_]
+Sides = tuple[frozenset[int], frozenset[int]]  # of queries, of keys
 ERROR, UNREACHED = -1, -2
 NEAR = 1.05e-9  # of a value; a little more than 1e-9, so that rounding here makes no input undefined
 
@@ -52,7 +54,8 @@ class Env:
     def at(self, rows: Any) -> Env:
         """Some rows: a mask, a range or their numbers."""
         codes = {name: codes[rows] for name, codes in self.codes.items()}
-        return Env(len(np.arange(self.rows)[rows]), codes, self.free)
+        kept = range(self.rows) if isinstance(rows, slice) else np.arange(self.rows)
+        return Env(len(kept[rows]), codes, self.free)
 
     def where(self, conditions: Iterable[Truth]) -> Env:
         """The rows on which all conditions hold."""
@@ -127,6 +130,17 @@ class Selector:
     keys: int = -1
     queries: int = -1
     table: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8))
+
+    @cached_property
+    def sides(self) -> Sides:
+        """The s-ops that matter for queries, and for keys: a table with equal rows does not depend on the query."""
+        queries = frozenset({self.queries} if (self.table != self.table[:1]).any() else ())
+        return queries, frozenset({self.keys} if (self.table != self.table[:, :1]).any() else ())
+
+    @cached_property
+    def one_per_row(self) -> bool:
+        """Whether a table allows each query value at most one key value."""
+        return bool(((self.table == 1).sum(1) <= 1).all())
 
 
 def different_rows(columns: Sequence[Codes]) -> tuple[Sequence[Codes], Codes]:

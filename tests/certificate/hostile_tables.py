@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from tracr_check.variables import Env, Var, snap
 
 Rng = np.random.Generator
 POOL: list[Any] = [0, 1, 2, -1, 0.5, 1 / 3, 3.0, True, None, "a", "b", (1,), (True,), ("a", None), 2.0, 1.5]
+POOL += [-0.0, Fraction(1, 2), Decimal("1.0"), complex(2, 0), b"a", frozenset({1}), frozenset({True}), 2**53 + 1]
 OWN = ("tokens", "indices", "length")
 
 

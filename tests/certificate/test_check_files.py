@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,11 @@ import tracr_check
 from tests.certificate.check_cases import example, write
 from tracr.compress import compress
 from tracr.rasp import rasp
+from tracr_check import checking
 from tracr_check.aggregated import moved_codes
 from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
-from tracr_check.program_file import read_value
+from tracr_check.program import Program
+from tracr_check.program_file import read_program, read_value
 from tracr_check.variables import SOp
 from tracr_check.verdict import Rejected
 
@@ -282,6 +286,21 @@ def test_a_reason_cannot_look_like_a_verdict(tmp_path: Path) -> None:
     assert text.startswith("REJECTED: ")
     assert "ACCEPTED" in text
     assert text.isprintable()
+
+
+def test_a_check_keeps_nothing_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program and its tables are freed: a process may check many folders."""
+    programs: list[weakref.ref[Program]] = []
+
+    def read(*given: Any) -> Program:
+        program = read_program(*given)
+        programs.append(weakref.ref(program))
+        return program
+
+    monkeypatch.setattr(checking, "read_program", read)
+    assert tracr_check.check_folder(saved(tmp_path)).accepted
+    gc.collect()
+    assert [program() for program in programs] == [None]
 
 
 def test_old_hints_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -264,12 +264,49 @@ def _one_aggregate(size: int, *more: Any) -> SavedParts:
     )
 
 
+def _long(*added: tuple[Any, list[Any], list[int] | None], low: int) -> SavedParts:
+    """With inputs of up to 4,096 tokens, and more s-ops; the first of them is the position."""
+    parts, longest = wrong_at_c(), 4096
+    positions = np.pad(parts.weights["pos_embed.W_pos"], ((0, longest - 3), (0, 0)))
+    parts.model["options"]["max_seq_len"], parts.model["program"]["lengths"] = longest, [low, longest]
+    parts = beside(parts, ({"kind": "indices"}, list(range(longest)), None), *added)
+    return SavedParts({**parts.weights, "pos_embed.W_pos": positions}, parts.tables, parts.model, parts.hints)
+
+
+def _many_parts() -> SavedParts:
+    """A selector of 100 different parts, of 4,096 keys for each of 4,096 queries."""
+    parts = _long(({"kind": "width", "selector": 399}, [0, 1], None), low=4096)
+    selectors = parts.model["program"]["selectors"]
+    selectors.append({"id": 300, "label": "before", "keys": 100, "queries": 100})
+    selectors += [{"id": 300 + n, "label": "both", "kind": "and", "parts": [299 + n, 300]} for n in range(1, 100)]
+    return replace(parts, tables={**parts.tables, "selectors.300": np.tri(4096, dtype=np.int8)})
+
+
+def _many_lengths() -> SavedParts:
+    """What is known by shape, for each of 4,096 lengths; only a wrong logit is a reason to reject it."""
+    every = {"kind": "width", "selector": 300}
+    parts = _long(({"kind": "constant"}, [0], None), (every, [0, 1], None), low=1)
+    parts.model["program"]["selectors"].append({"id": 300, "label": "all", "keys": 101, "queries": 101})
+    return replace(parts, tables={**parts.tables, "selectors.300": np.ones((1, 1), np.int8)})
+
+
+def _many_terms() -> SavedParts:
+    """A thousand times the same s-op, which has 200,000 values."""
+    parts = wrong_at_c()
+    token = {"kind": "lookup", "inner": named(parts)["tokens"]["id"]}
+    terms = {"kind": "linear", "terms": [[100, 0]] * 1000, "constant": 0}
+    return beside(parts, (token, list(range(200_000)), [0, 1, 2]), (terms, [0], None))
+
+
 ENDLESS: dict[str, tuple[Callable[[], SavedParts], str]] = {
     "s-ops": (_many_sops, "too many s-ops"),
     "cells": (_many_cells, "too many values"),
     "definitions": (_many_definitions, "definitions have too many values"),
     "sums": (_sums_of_much, "sums have too many values"),
     "partial functions": (_partial_functions, "too many joint values of too many variables"),
+    "parts of a selector": (_many_parts, "too many queries and keys for the parts of both"),
+    "lengths": (_many_lengths, "'x' is not surely the largest logit"),
+    "terms": (_many_terms, "'x' is not surely the largest logit"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from fractions import Fraction
@@ -14,14 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracr
+from tests.certificate.hostile_tables import Tables, random_tables
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
+from tests.tiers import slow
 from tracr.certificate.trials.meaning import Meaning
+from tracr.errors import FormatError, TracrError
 from tracr.ir.domains import Finite
-from tracr.ir.options import LEVELS
+from tracr.ir.options import LEVELS, Options
+from tracr.ir.program import Program
 from tracr.rasp import rasp
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
+from tracr.saving.json_reader import Reader
 from tracr.saving.models import MODEL, TABLES, files_of
+from tracr.saving.program_json import read_program
+from tracr_check.verdict import Rejected
+
+NAMED = {"function": ""}
 
 
 @mostly_compared()
@@ -45,6 +55,55 @@ def test_the_meaning_is_the_table_interpreters(case: Case, level: int) -> None:
             for number, node in model.program.sops.items():
                 want = np.broadcast_to(expected.codes[number], batch.codes.shape)[row].tolist()
                 assert _same(node.domain, found[number], want), node.label
+
+
+def _read_by_tracr(made: Tables) -> Program:
+    """Random tables, with the fields that the checker does not read."""
+    given = copy.deepcopy(made.model["program"])
+    of_kind = {"aggregation": {"copies": False}, **dict.fromkeys(("lookup", "pair_lookup", "sum_lookup"), NAMED)}
+    for sop in given["sops"]:
+        sop |= {"source": "", "origin": "", "wish": None}
+        sop["op"] |= of_kind.get(sop["op"]["kind"], {})
+        for domain in (sop["domain"], sop["op"].get("points", {})):
+            domain.update(reason="") if domain.get("kind") == "interval" else domain.update(twins=[])
+    for selector in given["selectors"]:
+        selector |= {"source": "", "origin": "", "counts": []}
+    options = made.model["options"]
+    own = Options(tuple(options["vocab"]), options["max_seq_len"], options["causal"])
+    return read_program(Reader({**given, "warnings": []}, "program"), made.tables, own)
+
+
+@pytest.mark.parametrize("seed", [0, *slow([1, 2, 3, 4])])
+def test_the_meaning_of_hostile_tables_is_the_table_interpreters(seed: int) -> None:
+    """For values of all types and error marks in any cell; where an unreached cell is met, the interpreter stops."""
+    compared = 0
+    for place in range(100):
+        made = random_tables(np.random.default_rng([11, seed, place]))
+        for name, table in made.tables.items():
+            made.tables[name] = np.maximum(table, -1) if name.startswith("selectors") else table  # read as 0 otherwise
+        try:
+            made.program()
+            program, meaning = _read_by_tracr(made), Meaning(made.model, made.tables)
+        except (Rejected, FormatError):  # a value is listed twice, or nearly
+            continue
+        lengths = range(program.lengths[0], program.lengths[1] + 1)
+        vocabulary = range(len(program.options.vocab))
+        for tokens in itertools.chain(*(itertools.product(vocabulary, repeat=length) for length in lengths)):
+            batch, found = Batch(np.array([tokens], np.int32), np.array([len(tokens)], np.int32)), meaning.codes(tokens)
+            try:
+                expected = evaluate_batch(program, batch)
+            except KeyError:  # a value that an aggregate does not list
+                continue
+            except TracrError:
+                expected = None
+            assert (found is None) == (expected is None or bool(expected.errors[0])), (place, tokens)
+            if found is None or expected is None:
+                continue
+            for number, node in program.sops.items():
+                want = np.broadcast_to(expected.codes[number], batch.codes.shape)[0].tolist()
+                assert _same(node.domain, found[number], want), (place, tokens, node.label)
+                compared += 1
+    assert compared > 500
 
 
 @pytest.mark.parametrize("maybe_none", [True, False])
