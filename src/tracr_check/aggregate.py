@@ -101,7 +101,7 @@ class Reading:
         """The errors of copies: one key has all the weight, or several keys with equal values share it."""
         if one:
             return self.alone(sizes)
-        relative = self.shared(selection)  # may be infinite
+        relative = self.averaged(selection)  # may be infinite; the largest of equal values is the value
         return np.where(sizes > 0, relative, 0.0) * sizes + self.flushed(selection)
 
     @property
