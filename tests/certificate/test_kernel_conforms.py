@@ -8,6 +8,7 @@ import pytest
 import tracr
 from tests.certificate.check_cases import Parsed
 from tests.certificate.hostile_models import Altered
+from tracr.certificate.backends import kernel_backend
 from tracr.ir.parameters import Parameters
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
@@ -82,3 +83,13 @@ def test_what_cancels_in_the_embedding_is_added_first() -> None:
     altered.weights["blocks.0.attn.W_V"][-1, large] = altered.weights["blocks.0.attn.W_V"][-1, value]
     assert np.float32(2.0**20 + share) - 2.0**20 > share
     assert_kernel_conforms(model, altered)
+
+
+@pytest.mark.skipif(not BUILT, reason="the kernel is not built")
+@pytest.mark.parametrize("score", [-80.0, -87.2, -87.336])
+def test_only_numbers_below_the_smallest_normal_one_become_zero(score: float) -> None:
+    """exp of a score down to that of 2^-126 = e^-87.3365 has a relative error of at most (8 + |x|) 2^-24."""
+    one = np.ones((1, 1))
+    found = kernel_backend().attend(one, np.array([[0.0], [score]]), np.array([[0.0], [1.0]]))[0, 0]
+    exact = np.exp(np.float64(np.float32(score)))
+    assert abs(found / exact - 1) <= (8 - score) * 2.0**-24

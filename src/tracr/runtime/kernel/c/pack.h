@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define FEW_SHARES 65536  /* the most attention shares in a table */
-#define LEAST_SCORE -87.0 /* exp of a smaller number counts as 0, as in `vectors.h` */
+#define LEAST_SCORE -87.33655 /* exp of a smaller number counts as 0, as in `vectors.h` */
 #define WORTH_SORTING 8   /* a map with more inputs than this, and outputs of each, is listed by input */
 
 /* Memory that is freed when packing ends; what was asked for follows. */
