@@ -119,7 +119,7 @@ def test_ranges_of_relus(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 7))
     w, b, c = rng.normal(size=(3, count)).astype(np.float32).astype(np.float64)
-    relus = Relus(w, b, c, 0.0, float(rng.integers(-1, 2)))
+    relus = Relus(w, b, c)
     lo = rng.normal(size=12)
     hi = lo + rng.random(12) * (seed % 3)
     low, high = relus.range(lo, hi)
