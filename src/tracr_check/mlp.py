@@ -292,21 +292,11 @@ class _Step:
 
 
 def _directions(weights: Array) -> Ints:
-    """A number for the direction that each neuron reads: that of neurons whose weights are exactly parallel is equal.
+    """A number for the direction that each neuron reads, equal only for neurons whose weights are exactly parallel.
 
-    Weights are divided by the first one, if all these quotients are exact, else by a power of two. Neurons that read
-    constants only have negative numbers. Directions that are not found to be equal are ranged one by one.
+    Weights are divided by a power of two and the sign of the first one, which is exact. Neurons that read constants
+    only have negative numbers. Directions that are not found to be equal are ranged one by one.
     """
-    first = (weights != 0).argmax(0)
-    lead = weights[first, np.arange(len(first))]
+    lead = weights[(weights != 0).argmax(0), np.arange(weights.shape[1])]
     power = np.copysign(np.ldexp(1.0, np.frexp(lead)[1]), lead)
-    known: dict[bytes, int] = {}
-    found = np.full(len(first), -1)
-    for place in chunks(len(first), len(weights), CHUNK):
-        part, own = weights[:, place], lead[place]
-        ratio = part / np.where(own == 0, 1.0, own)
-        exact = (bits_of(ratio).max(0, initial=0) + bits_of(own) <= 53) & (ratio * own == part).all(0)
-        shape = np.where(exact, ratio, part / power[place]) + 0.0  # no -0.0
-        for h in np.flatnonzero(own).tolist():
-            found[place.start + h] = known.setdefault(shape[:, h].tobytes(), len(known))
-    return found
+    return np.where(lead == 0, -1, row_kinds((weights / power).T)[1])
