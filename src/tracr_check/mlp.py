@@ -12,10 +12,10 @@ pre_h by `rounded`, which relu does not increase and c_h multiplies; and the sum
 number of terms, or by nothing where all are multiples of a grid and few enough: then so is the new x_j, and bounds of
 it end at multiples of the grid.
 
-**Clearing**: c relu(w x_j) with w = 2^k or -2^k, k >= 0, and c w = -1 is exactly -x_j where w x_j > 0, else 0. If one such
-neuron is on for each sign that x_j has (but for numbers near 0, of which x_j itself is left), x_j is not part of N: the
-new content is a sum of x_j and -x_j, or of what is left, and of the other neurons. The products are exact: if results
-below `tiny` are flushed, all are, and x_j is not below it.
+**Clearing**: c relu(w x_j) with w = 2^k or -2^k, k >= 0, and c w = -1 is exactly -x_j where w x_j > 0, else 0 (if
+results below `tiny` are flushed, all are, and x_j is not below it). If there is one such neuron for each sign that x_j
+has, or x_j is near 0 where there is none, x_j is not part of N: the new content is the sum of the other neurons with
+x_j and -x_j, or with what is left, which is x_j where no such neuron is on.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class _Step:
         count = used.sum(1) + float(bias != 0)
         up, down = active @ np.maximum(c, 0.0) + max(bias, 0.0), active @ np.maximum(-c, 0.0) + max(-bias, 0.0)
         written = Read(low + bias, high + bias, up, down, count, np.minimum(grid, grid_of(bias)))
-        held = self.held_terms(column, env) if column.left is None else self.cleared_terms(column, column.left, count > 0)
+        held = self.held_terms(column, env) if column.left is None else self.left_terms(column, column.left, count > 0)
         total = add_reads(written, held)
         off_sum = rounded(total, a, bias, np.maximum(held.up, held.down))
         own = (total.count + 3) * 2.0**-50 * total.size  # of this computation
@@ -265,8 +265,8 @@ class _Step:
             grid = np.where(some, np.minimum(grid, part), grid)
         return number_read(lo, hi, count, grid)
 
-    def cleared_terms(self, column: _Column, left: tuple[float, float], other: NDArray[np.bool_]) -> Read:
-        """The same for a cleared dimension: x and -x are terms of the sum if there are others, or what is left is one."""
+    def left_terms(self, column: _Column, left: tuple[float, float], other: NDArray[np.bool_]) -> Read:
+        """The same for a cleared dimension: x and -x are terms of the sum if there are others, else what is left is."""
         lo, hi = (np.full(len(other), end) for end in left)
         size = np.where(other, max(-self.range[0][column.dim], self.range[1][column.dim]), max(-left[0], left[1]))
         step = min((grid.min() for _, _, grid in self.state.column(column.dim).values()), default=INF)

@@ -1,4 +1,4 @@
-"""The C kernel takes shares and sums from tables; it computes them as float32 says, where a certificate relies on it."""
+"""The C kernel takes shares and sums from tables; they are those that the arithmetic float32 allows."""
 
 from __future__ import annotations
 
