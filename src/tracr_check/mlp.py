@@ -232,7 +232,10 @@ class _Step:
         return new.plus(owner, Boxes(dims, low, high, grid)).dying(owner, ~seen)
 
     def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array, Array]:
-        """Bounds and a grid of the new content of a dimension, row by row."""
+        """Bounds and a grid of the new content of a dimension, row by row.
+
+        What neurons give is off by `wobble`; no grid is known if one of them is off at all.
+        """
         a, c, bias = self.arithmetic, self.neurons.w_out[column.neurons, column.dim], self.neurons.b_out[column.dim]
         low, high = self.range_of_sum(column, c, pre.lo[:, at], pre.hi[:, at])
         off = off[:, at]
@@ -242,14 +245,13 @@ class _Step:
         grid = np.where(used & (off == 0), pre.grid[:, at] * grid_of(c), np.where(used, 0.0, INF)).min(1, initial=INF)
         count = used.sum(1) + float(bias != 0)
         up, down = active @ np.maximum(c, 0.0) + max(bias, 0.0), active @ np.maximum(-c, 0.0) + max(-bias, 0.0)
-        written = Read(low + bias, high + bias, up, down, count, np.minimum(grid, grid_of(bias)))
+        written = Read(low + bias - wobble, high + bias + wobble, up, down, count, np.minimum(grid, grid_of(bias)))
         held = self.held_terms(column, env) if column.left is None else self.left_terms(column, column.left, count > 0)
         total = add_reads(written, held)
         off_sum = rounded(total, a, bias, np.maximum(held.up, held.down))
         own = (total.count + 3) * 2.0**-50 * total.size  # of this computation
-        exact = (total.lo == total.hi) & (np.maximum(total.up, total.down) <= 2.0**52 * total.grid) & (wobble == 0)
-        slack = wobble + off_sum + np.where(exact, 0.0, own)
-        grid = np.where(wobble + off_sum == 0, total.grid, 0.0)
+        exact = (total.lo == total.hi) & (np.maximum(total.up, total.down) <= 2.0**52 * total.grid)
+        slack, grid = off_sum + np.where(exact, 0.0, own), np.where(off_sum == 0, total.grid, 0.0)
         return *on_grid(total.lo - slack, total.hi + slack, grid), grid
 
     def held_terms(self, column: _Column, env: Env) -> Read:
