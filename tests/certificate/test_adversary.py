@@ -282,7 +282,8 @@ def test_streams_after_copies_lie_in_their_boxes(seed: int) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_clearing_leaves(name: str) -> None:
     """x - relu(x) is 0 or x itself, exactly; with one neuron more that writes there, it is a term of a sum."""
-    values, sizes = np.array([[-(2.0**-12)], [0.0], [0.75]]), {"T": 3, "1": 1}
+    values = np.array([[-(2.0**-12)], [0.0], [0.75]])
+    sizes: dict[Var, int] = {"T": 3, "1": 1}
     state = State(1, {"T": exactly(values)})
     for more in (0.0, 0.5):
         weights_of = np.array([[1.0, 0.0]]), np.array([0.0, 1.0]), np.array([[-1.0], [more]]), np.zeros(1)
