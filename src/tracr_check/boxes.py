@@ -10,7 +10,6 @@ by at most (k + 3) 2^-52 s, and by nothing if all products are multiples of g an
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -52,7 +51,6 @@ INF = np.inf
 CELLS = 60_000_000  # of the largest array of products
 MANY = 2**17  # rows
 MOST = 2**25  # numbers of a table, or of what columns read of it
-FEW = 2**22  # products that are listed one by one
 WORK = 2**34  # products of what columns read of a table
 ANYWHERE = Env(1, {})  # no variable is known
 
@@ -254,44 +252,16 @@ def read_boxes(boxes: Boxes, matrix: Array) -> Read:
     kept, weights = boxes.at(used), matrix[boxes.dims[used]]
     need(len(boxes.lo) * weights.size <= WORK, "too many products of values and weights")
     some = (kept.lo != 0) | (kept.hi != 0)
-    few = some.sum(0) @ (weights != 0).sum(1) <= min(FEW, len(boxes.lo) * matrix.shape[1])
-    centre, spread, up, down, count, grid = (_few_products if few else _all_products)(kept, some, weights)
+    centre, spread = (kept.lo + kept.hi) / 2 @ weights, (kept.hi - kept.lo) / 2 @ np.abs(weights)
+    up, down = signed_sums(kept.lo, kept.hi, weights)
+    count = some.astype(np.float64) @ (weights != 0).astype(np.float64)
+    grid = product_grid(np.where(some, kept.grid, INF), grid_of(weights))
     size = up + down
     point = (spread == 0) & (size <= 2.0**52 * grid)
     slack = np.where(point, 0.0, (count + 3) * 2.0**-52 * size)
     larger = 1 + (count + 3) * 2.0**-52  # up and down are rounded sums too
     up, down = (np.where(point, part, part * larger) for part in (up, down))
     return Read(centre - spread - slack, centre + spread + slack, up, down, count, grid)
-
-
-def _all_products(boxes: Boxes, some: NDArray[np.bool_], weights: Array) -> Iterator[Array]:
-    """Sums over dimensions of boxes (`some` are not 0) times weights: middles, radii, up, down, count; and the grid."""
-    yield (boxes.lo + boxes.hi) / 2 @ weights
-    yield (boxes.hi - boxes.lo) / 2 @ np.abs(weights)
-    yield from signed_sums(boxes.lo, boxes.hi, weights)
-    yield some.astype(np.float64) @ (weights != 0).astype(np.float64)
-    yield product_grid(np.where(some, boxes.grid, INF), grid_of(weights))
-
-
-def _few_products(boxes: Boxes, some: NDArray[np.bool_], weights: Array) -> Iterator[Array]:
-    """The same, product by product, if few are not 0: of the boxes that are not 0, each by all weights of its row."""
-    row, dim = np.nonzero(some)
-    inner, column = np.nonzero(weights)
-    times = np.bincount(inner, minlength=len(weights))
-    first, own = (np.cumsum(times) - times)[dim], times[dim]
-    at = np.repeat(np.arange(len(dim)), own)
-    by = np.arange(len(at)) - np.repeat(np.cumsum(own) - own - first, own)
-    w, cells, shape = weights[inner, column][by], row[at] * weights.shape[1] + column[by], (len(some), weights.shape[1])
-    lo, hi, grid = (end[row, dim][at] for end in (boxes.lo, boxes.hi, boxes.grid))
-    low, high = np.where(w > 0, lo, hi) * w, np.where(w > 0, hi, lo) * w
-    sums = (lo + hi) / 2 * w, (hi - lo) / 2 * np.abs(w), np.maximum(high, 0.0), np.maximum(-low, 0.0), np.ones(len(w))
-    for terms in sums:
-        total: Array = np.bincount(cells, terms, math.prod(shape)).astype(np.float64)  # whole numbers without terms
-        yield total.reshape(shape)
-    found = np.full(math.prod(shape), INF)
-    known = np.isfinite(grid)
-    np.minimum.at(found, cells[known], grid[known] * grid_of(w[known]))
-    yield found.reshape(shape)
 
 
 def signed_sums(lo: Array, hi: Array, weights: Array) -> tuple[Array, Array]:

@@ -12,8 +12,10 @@ pre_h by `rounded`, which relu does not increase and c_h multiplies; and the sum
 number of terms, or by nothing where all are multiples of a grid and few enough: then so is the new x_j, and bounds of
 it end at multiples of the grid.
 
-If the neurons that read only x_j leave (with x_j itself) almost nothing, the dimension is cleared: then x_j is not
-part of N.
+**Clearing**: c relu(w x_j) with w = 2^k or -2^k, k >= 0, and c w = -1 is exactly -x_j where w x_j > 0, else 0 (if
+results below `tiny` are flushed, all are, and x_j is not below it). If there is one such neuron for each sign that x_j
+has, or x_j is near 0 where there is none, x_j is not part of N: the new content is the sum of the other neurons with
+x_j and -x_j, or with what is left, which is x_j where no such neuron is on.
 """
 
 from __future__ import annotations
@@ -102,16 +104,14 @@ class Placed:
 class _Column:
     """A written dimension and its neurons, by places in these: `single` ones, and `groups` that read one number.
 
-    If it is cleared: the neurons that do it (`own`), the range of what they leave and the size of what was there.
+    `left`: if it is cleared (by other neurons), the range of what they leave.
     """
 
     dim: int
     neurons: Ints
     single: Ints
     groups: tuple[Ints, ...]
-    own: Ints | None = None
-    left: tuple[float, float] = (0.0, 0.0)
-    held: float = 0.0
+    left: tuple[float, float] | None = None
 
 
 def after_mlp(state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> State:
@@ -133,8 +133,7 @@ class _Step:
         self.state, self.neurons, self.placed, self.arithmetic = state, neurons, placed, arithmetic
         self.sharp, self.range = state.sharp(neurons.w_in), state.range()
         self.powers = self.powers_of_two()
-        self.weights, self.biases, self.rough, self.bias_sizes = self.effective()
-        self.only_one = (self.weights != 0).sum(0) == 1
+        self.weights, self.biases, self.rough = self.effective()
         self.directions = _directions(self.weights)
         first, self.kind = row_kinds(neurons.w_in.T)  # neurons with equal weights read the same, but for biases
         self.reads = placed.improve(read_state(state, neurons.w_in[:, first], np.zeros(len(first))))
@@ -159,11 +158,10 @@ class _Step:
         largest = np.abs(w).max(0, initial=0.0)
         return np.asarray(alone & (np.frexp(largest)[0] == 0.5) & (largest >= 1))
 
-    def effective(self) -> tuple[Array, Array, Array, Array]:
+    def effective(self) -> tuple[Array, Array, Array]:
         """Weights and biases with the dimensions that hold one number everywhere counted as bias.
 
-        Also the errors of these biases in float64, and the sizes of the terms that they are sums of: the network adds
-        these terms, and rounds beside them.
+        Also the errors of these biases in float64.
         """
         (lo, hi), tables = self.range, np.zeros(self.state.width)
         for boxes in self.state.tables.values():
@@ -176,18 +174,19 @@ class _Step:
         size = np.abs(products).sum(0)
         few = (bits_of(lo[used])[:, None] + bits_of(w[used]) <= 53).all(0) | ~self.sharp
         exact = few & (size <= 2.0**52 * grid_of(products).min(0))
-        return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size), size
+        return weights, products.sum(0), np.where(exact, 0.0, (len(products) + 3) * 2.0**-52 * size)
 
     def column(self, dim: int) -> _Column:
         """A written dimension: is it cleared?"""
-        neurons = np.flatnonzero(self.neurons.w_out[:, dim])
+        neurons, w = np.flatnonzero(self.neurons.w_out[:, dim]), self.neurons.w_in[dim]
+        own = neurons[self.powers[neurons] & (w[neurons] * self.neurons.w_out[neurons, dim] == -1)]
+        above, below = (w[own] > 0).sum(), (w[own] < 0).sum()
         lo, hi = (float(end[dim]) for end in self.range)
-        own = neurons[(self.weights[dim, neurons] != 0) & self.only_one[neurons] & self.sharp[neurons]]
-        left = self.left(dim, own, lo, hi) if len(own) else (-INF, INF)
-        if left[1] - left[0] > CLEARED:
+        left = (0.0 if below else min(lo, 0.0), 0.0 if above else max(hi, 0.0))
+        if not len(own) or max(above, below) > 1 or left[1] - left[0] > CLEARED:
             return _Column(dim, neurons, *self.grouped(neurons))
         neurons = np.setdiff1d(neurons, own)
-        return _Column(dim, neurons, *self.grouped(neurons), own, left, max(abs(lo), abs(hi)))
+        return _Column(dim, neurons, *self.grouped(neurons), left)
 
     def grouped(self, neurons: Ints) -> tuple[Ints, tuple[Ints, ...]]:
         """The places of neurons that share their direction with no other one, and groups of those that share it."""
@@ -198,33 +197,10 @@ class _Step:
         groups = np.split(shared, np.flatnonzero(np.diff(kind[shared])) + 1) if len(shared) else []
         return np.setdiff1d(np.arange(len(neurons)), shared), tuple(groups)
 
-    def left(self, dim: int, own: Ints, lo: float, hi: float) -> tuple[float, float]:
-        """What x_j and the neurons that read only x_j (and constants) leave, rounding included.
-
-        Each term passes through the roundings of its neuron's sum, of the sum over neurons and of the stream.
-        x - x is exact: if every neuron multiplies by 2^k, k >= 0, and for each sign one neuron is on and gives x back
-        with the other sign, then each sum has two terms, x and -x. (Either all results below `tiny` are flushed or
-        none: in the first case x is not below `tiny`.)
-        """
-        w, b, c = self.weights[dim, own], self.biases[own], self.neurons.w_out[own, dim]
-        above, below = (w > 0).sum(), (w < 0).sum()
-        both_signs = above <= 1 and below <= 1 and (above or hi <= 0) and (below or lo >= 0)
-        if both_signs and self.powers[own].all() and (w * c == -1).all():
-            return 0.0, 0.0
-        relus = Relus(w, b, c, float(self.rough[own].max(initial=0.0)), 1.0)
-        low, high = (float(end[0]) for end in relus.range(np.array([lo]), np.array([hi])))
-        far = max(abs(lo), abs(hi))
-        size = far + float((np.abs(c) * (np.abs(w) * far + self.bias_sizes[own])).sum())
-        a, roundings = self.arithmetic, float((self.neurons.w_in[:, own] != 0).sum(0).max()) + len(own) + 4
-        off = (a.gamma(roundings) + 4 * a.storing) * 2 * size + 4 * roundings * a.stored_tiny * (
-            1 + float(np.abs(c).sum())
-        )
-        return low - off, high + off
-
     def names(self, column: _Column) -> set[Var]:
         """The variables that the new content depends on."""
         found = {name for name, vary in self.vary.items() if vary[column.neurons].any()}
-        if column.own is None:
+        if column.left is None:
             held = self.state.column(column.dim)
             found |= {name for name, (lo, hi, _) in held.items() if (lo != lo[0]).any() or (hi != hi[0]).any()}
         return found
@@ -256,7 +232,10 @@ class _Step:
         return new.plus(owner, Boxes(dims, low, high, grid)).dying(owner, ~seen)
 
     def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array, Array]:
-        """Bounds and a grid of the new content of a dimension, row by row."""
+        """Bounds and a grid of the new content of a dimension, row by row.
+
+        What neurons give is off by `wobble`; no grid is known if one of them is off at all.
+        """
         a, c, bias = self.arithmetic, self.neurons.w_out[column.neurons, column.dim], self.neurons.b_out[column.dim]
         low, high = self.range_of_sum(column, c, pre.lo[:, at], pre.hi[:, at])
         off = off[:, at]
@@ -266,15 +245,13 @@ class _Step:
         grid = np.where(used & (off == 0), pre.grid[:, at] * grid_of(c), np.where(used, 0.0, INF)).min(1, initial=INF)
         count = used.sum(1) + float(bias != 0)
         up, down = active @ np.maximum(c, 0.0) + max(bias, 0.0), active @ np.maximum(-c, 0.0) + max(-bias, 0.0)
-        written = Read(low + bias, high + bias, up, down, count, np.minimum(grid, grid_of(bias)))
-        held = self.held_terms(column, env) if column.own is None else self.cleared_terms(column, column.own, count > 0)
+        written = Read(low + bias - wobble, high + bias + wobble, up, down, count, np.minimum(grid, grid_of(bias)))
+        held = self.held_terms(column, env) if column.left is None else self.left_terms(column, column.left, count > 0)
         total = add_reads(written, held)
         off_sum = rounded(total, a, bias, np.maximum(held.up, held.down))
         own = (total.count + 3) * 2.0**-50 * total.size  # of this computation
-        exact = (total.lo == total.hi) & (np.maximum(total.up, total.down) <= 2.0**52 * total.grid) & (wobble == 0)
-        slack = wobble + off_sum + np.where(exact, 0.0, own)
-        sharp = (wobble + off_sum == 0) & (column.left == (0.0, 0.0))
-        grid = np.where(sharp, total.grid, 0.0)
+        exact = (total.lo == total.hi) & (np.maximum(total.up, total.down) <= 2.0**52 * total.grid)
+        slack, grid = off_sum + np.where(exact, 0.0, own), np.where(off_sum == 0, total.grid, 0.0)
         return *on_grid(total.lo - slack, total.hi + slack, grid), grid
 
     def held_terms(self, column: _Column, env: Env) -> Read:
@@ -290,17 +267,12 @@ class _Step:
             grid = np.where(some, np.minimum(grid, part), grid)
         return number_read(lo, hi, count, grid)
 
-    def cleared_terms(self, column: _Column, own: Ints, other: NDArray[np.bool_]) -> Read:
-        """The same for a cleared dimension: x and what clears it are terms of the sum if there are others."""
-        exact = column.left == (0.0, 0.0)  # the two terms x and -x
-        c, w = np.abs(self.neurons.w_out[own, column.dim]), np.abs(self.weights[column.dim, own])
-        more = 0.0 if exact else float((c * (w * column.held + np.abs(self.biases[own]))).sum())
-        grids = [part[2].min() for part in self.state.column(column.dim).values()]
-        terms = np.where(other, column.held + more, 0.0)
-        count = np.where(other, 1.0 + len(own), 0.0 if exact else 1.0)
-        grid = np.where(other, min(grids, default=INF) if exact else 0.0, INF)
-        lo, hi = (np.full(len(other), end) for end in column.left)
-        return Read(lo, hi, terms, terms, count, grid)
+    def left_terms(self, column: _Column, left: tuple[float, float], other: NDArray[np.bool_]) -> Read:
+        """The same for a cleared dimension: x and -x are terms of the sum if there are others, else what is left is."""
+        lo, hi = (np.full(len(other), end) for end in left)
+        size = np.where(other, max(-self.range[0][column.dim], self.range[1][column.dim]), max(-left[0], left[1]))
+        step = min((grid.min() for _, _, grid in self.state.column(column.dim).values()), default=INF)
+        return Read(lo, hi, size, size, np.where(other, 2.0, size > 0), np.where(other | (size > 0), step, INF))
 
     def range_of_sum(self, column: _Column, c: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
         """The range of the sum of the neurons, from the ranges of their pre-activations; those of a group together."""
@@ -322,21 +294,11 @@ class _Step:
 
 
 def _directions(weights: Array) -> Ints:
-    """A number for the direction that each neuron reads: that of neurons whose weights are exactly parallel is equal.
+    """A number for the direction that each neuron reads, equal only for neurons whose weights are exactly parallel.
 
-    Weights are divided by the first one, if all these quotients are exact, else by a power of two. Neurons that read
-    constants only have negative numbers. Directions that are not found to be equal are ranged one by one.
+    Weights are divided by a power of two and the sign of the first one, which is exact. Neurons that read constants
+    only have negative numbers. Directions that are not found to be equal are ranged one by one.
     """
-    first = (weights != 0).argmax(0)
-    lead = weights[first, np.arange(len(first))]
+    lead = weights[(weights != 0).argmax(0), np.arange(weights.shape[1])]
     power = np.copysign(np.ldexp(1.0, np.frexp(lead)[1]), lead)
-    known: dict[bytes, int] = {}
-    found = np.full(len(first), -1)
-    for place in chunks(len(first), len(weights), CHUNK):
-        part, own = weights[:, place], lead[place]
-        ratio = part / np.where(own == 0, 1.0, own)
-        exact = (bits_of(ratio).max(0, initial=0) + bits_of(own) <= 53) & (ratio * own == part).all(0)
-        shape = np.where(exact, ratio, part / power[place]) + 0.0  # no -0.0
-        for h in np.flatnonzero(own).tolist():
-            found[place.start + h] = known.setdefault(shape[:, h].tobytes(), len(known))
-    return found
+    return np.where(lead == 0, -1, row_kinds((weights / power).T)[1])

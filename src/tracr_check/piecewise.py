@@ -1,9 +1,9 @@
 """The range of a sum of relus that read one number, over an interval of that number.
 
-F(x) = s x + sum over h of c_h relu(w_h x + b_h) is linear between its kinks -b_h / w_h, so over an interval it is
+F(x) = sum over h of c_h relu(w_h x + b_h) is linear between its kinks -b_h / w_h, so over an interval it is
 largest and smallest at the ends or at a kink inside. If no kink is inside, the neurons that are on are the same over
-the whole interval and F(x) = A x + B with A = s + sum of c_h w_h, B = sum of c_h b_h over these. If A = 0, F is B: this
-is how a staircase is flat, and how a dimension is cleared, whatever the error of x.
+the whole interval and F(x) = A x + B with A = sum of c_h w_h, B = sum of c_h b_h over these. If A = 0, F is B: this is
+how a staircase is flat, whatever the error of x.
 
 Everything is computed in float64. A and B are exact if the products have at most 53 bits and the sums at most 52; all
 other results are widened by a bound of their rounding error: (neurons + 4) 2^-50 times the sizes of the terms.
@@ -36,7 +36,7 @@ def bits_of(numbers: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Relus:
-    """Neurons that read one number x as w x + b and write c relu(w x + b); and `slope` times x itself.
+    """Neurons that read one number x as w x + b and write c relu(w x + b).
 
     `rough` bounds the errors of the biases b, which were computed in float64.
     """
@@ -45,13 +45,12 @@ class Relus:
     b: Array
     c: Array
     rough: float = 0.0
-    slope: float = 0.0
 
     def exact(self) -> bool:
         """Whether sums of c w and of c b are computed exactly, in any order."""
         fine = not self.rough
         for other in (self.w, self.b):
-            products = np.append(self.c * other, self.slope)
+            products = self.c * other
             fine &= bool((bits_of(self.c) + bits_of(other) <= 53).all())
             fine &= bool(np.abs(products).sum() <= 2.0**52 * grid_of(products).min(initial=INF))
         return fine
@@ -64,7 +63,7 @@ class Relus:
         on = np.minimum(at_lo, at_hi) > unsure
         flat = on | (np.maximum(at_lo, at_hi) < -unsure)
         straight = flat.all(1)
-        slope = on.astype(np.float64) @ (self.c * self.w) + self.slope
+        slope = on.astype(np.float64) @ (self.c * self.w)
         level = on.astype(np.float64) @ (self.c * self.b)
         slack = self.slack(far)
         low = np.minimum(slope * lo, slope * hi) + level - slack
@@ -93,10 +92,10 @@ class Relus:
         """F, as computed."""
         parts = [x[rows, None] for rows in chunks(len(x), len(self.w), CHUNK)]
         found = [np.maximum(self.w * part + self.b, 0.0) @ self.c for part in parts]
-        return np.concatenate([*found, np.zeros(0)]) + self.slope * x
+        return np.concatenate([*found, np.zeros(0)])
 
     def slack(self, far: Array) -> Array:
         """A bound of the rounding errors of F for |x| <= far."""
         steep, level = (np.abs(self.c) @ np.abs(other) for other in (self.w, self.b))
         relative = (len(self.w) + 4) * 2.0**-50
-        return np.asarray(relative * ((steep + abs(self.slope)) * far + level) + self.rough * np.abs(self.c).sum())
+        return np.asarray(relative * (steep * far + level) + self.rough * np.abs(self.c).sum())

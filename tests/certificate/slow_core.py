@@ -42,14 +42,14 @@ def exact_read(
 
 
 def exact_relus(
-    w: Sequence[Fraction], b: Sequence[Fraction], c: Sequence[Fraction], slope: Fraction, lo: Fraction, hi: Fraction
+    w: Sequence[Fraction], b: Sequence[Fraction], c: Sequence[Fraction], lo: Fraction, hi: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """The range of slope x + Σ c relu(w x + b) for x from lo to hi: its values at the ends and at the kinks inside."""
+    """The range of Σ c relu(w x + b) for x from lo to hi: its values at the ends and at the kinks inside."""
     kinks = [-bias / weight for weight, bias in zip(w, b, strict=True) if weight and lo < -bias / weight < hi]
 
     def value(x: Fraction) -> Fraction:
         neurons = (out * max(weight * x + bias, Fraction(0)) for weight, bias, out in zip(w, b, c, strict=True))
-        return slope * x + sum(neurons, Fraction(0))
+        return sum(neurons, Fraction(0))
 
     found = [value(x) for x in (lo, hi, *kinks)]
     return min(found), max(found)

@@ -22,7 +22,7 @@ from tests.tiers import slow
 from tracr_check.additions import Added, added_to, product_error
 from tracr_check.aggregate import Reading
 from tracr_check.arithmetic import ARITHMETICS, Arithmetic
-from tracr_check.boxes import State, grid_of
+from tracr_check.boxes import State, exactly, grid_of
 from tracr_check.head import States, through
 from tracr_check.mlp import Neurons, Placed, Work, after_mlp
 from tracr_check.proving import _apart, _embedded, _in_range
@@ -277,3 +277,20 @@ def test_streams_after_copies_lie_in_their_boxes(seed: int) -> None:
             network.check((number_of_network, "heads"))
             found += 1
     assert found > 10
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_clearing_leaves(name: str) -> None:
+    """x - relu(x) is 0 or x itself, exactly; with one neuron more that writes there, it is a term of a sum."""
+    values = np.array([[-(2.0**-12)], [0.0], [0.75]])
+    sizes: dict[Var, int] = {"T": 3, "1": 1}
+    state = State(1, {"T": exactly(values)})
+    for more in (0.0, 0.5):
+        weights_of = np.array([[1.0, 0.0]]), np.array([0.0, 1.0]), np.array([[-1.0], [more]]), np.zeros(1)
+        after = after_mlp(state, Neurons(*weights_of), placed(np.random.default_rng(0), sizes), ARITHMETICS[name])
+        for token in range(3):
+            (lo, hi, grid), *_ = after.column(0).values()
+            code = token if len(lo) > 1 else 0
+            assert lo[code] <= more + min(float(values[token, 0]), 0.0) <= hi[code]
+            assert hi[code] - lo[code] <= 2.0**-5
+            assert more or (hi[code] == 0.0 and lo[code] == -(2.0**-12) and grid[code] == 2.0**-12)

@@ -11,8 +11,6 @@ from tracr_check.arithmetic import ARITHMETICS
 from tracr_check.boxes import (
     Boxes,
     State,
-    _all_products,
-    _few_products,
     exactly,
     grid_of,
     natural,
@@ -77,20 +75,6 @@ def test_reads_contain_every_stream() -> None:
         assert ((-read.down <= partial) & (partial <= read.up)).all()
 
 
-def test_few_products_are_added_one_by_one() -> None:
-    """Where few boxes and weights are not 0, each product is listed; what is read is the same."""
-    rng = np.random.default_rng(4)
-    for _ in range(100):
-        rows, inner, columns = rng.integers(1, 7, 3).tolist()
-        lo = rng.integers(-3, 4, (rows, inner)) * (rng.random((rows, inner)) < 0.5) / 4
-        hi = lo + rng.integers(0, 2, (rows, inner)) * (rng.random((rows, inner)) < 0.3)
-        some = (lo != 0) | (hi != 0)
-        boxes = Boxes(np.arange(inner), lo, hi, np.where(some, rng.choice([0.0, 0.25, 0.125], (rows, inner)), np.inf))
-        weights = np.asarray(rng.integers(-2, 3, (inner, columns)) * (rng.random((inner, columns)) < 0.5), np.float64)
-        for one, other in zip(*(way(boxes, some, weights) for way in (_few_products, _all_products)), strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
 def test_grids_of_large_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the products are too many, their grids are found for all values together: none is too large."""
     rng = np.random.default_rng(5)
@@ -119,7 +103,7 @@ def test_ranges_of_relus(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 7))
     w, b, c = rng.normal(size=(3, count)).astype(np.float32).astype(np.float64)
-    relus = Relus(w, b, c, 0.0, float(rng.integers(-1, 2)))
+    relus = Relus(w, b, c)
     lo = rng.normal(size=12)
     hi = lo + rng.random(12) * (seed % 3)
     low, high = relus.range(lo, hi)

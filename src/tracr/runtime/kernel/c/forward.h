@@ -43,7 +43,6 @@
 
 #define ROW 64       /* lanes to run together */
 #define KEPT 4096    /* the most vectors of shares to keep for the next input */
-#define LEAST 1e-20f /* shares of a table are accurate enough if their total is at least this */
 #define LITTLE 16    /* with at most this many numbers, zeros are not left out of a list */
 #define WORTH 500000 /* the fewest products for one more thread */
 #define MOST_THREADS 64
@@ -240,26 +239,30 @@ static rows rows_of(const memory *m, int first, int input) {
     return (rows){m->all.first + first * m->all.stride + (size_t)input * m->size, m->all.stride};
 }
 
-/* Takes shares from a table; returns whether they are accurate. They are relative to the key with the largest possible
-   score. If no such key is in the input, all shares may be tiny, and those that became 0 could matter. */
+/* Takes shares from a table; returns whether they may be used. They are relative to the key with the largest possible
+   score. For a query for which no such key is in the input, shares that became 0 could matter, and a value with all the
+   weight would not be copied exactly: share * value / share can be another number. */
 FASTEST
 static int look_up_shares(const head *h, const pattern *p, const memory *m) {
     int size = vectors(p->queries), lanes = size * LANES, classes = h->query.classes.rows;
     int32_t *class = m->scratch;
     for (int i = 0; i < p->count; i++) class[p->query[i]] = p->asked[i];
     for (int i = p->queries; i < lanes; i++) class[i] = class[0];
-    for (int v = 0; v < size; v++) p->total[v] = all(0.0f);
+    vector *most = p->total;
+    for (int v = 0; v < size; v++) most[v] = all(0.0f);
     for (int t = 0; t < p->keys; t++) {
         const float *from = h->shares + (size_t)p->asked[p->count + p->first[t]] * classes;
-        float *to = (float *)(p->shares + t * size), *total = (float *)p->total, times = p->times[t];
-        for (int i = 0; i < lanes; i++) {
-            to[i] = from[class[i]] * times;
-            total[i] += to[i];
-        }
+        vector *to = p->shares + t * size;
+        for (int i = 0; i < lanes; i++) ((float *)to)[i] = from[class[i]];
+        for (int v = 0; v < size; v++) most[v] = choose(to[v] > most[v], to[v], most[v]);
     }
     words bad = {0};
-    for (int v = 0; v < size; v++) bad |= p->total[v] < LEAST;
-    return empty(bad);
+    for (int v = 0; v < size; v++) bad |= most[v] != 1.0f;
+    if (!empty(bad)) return 0;
+    for (int v = 0; v < size; v++) p->total[v] = all(0.0f);
+    for (int t = 0; t < p->keys; t++)
+        for (int v = 0; v < size; v++) p->total[v] += p->shares[t * size + v] *= p->times[t];
+    return 1;
 }
 
 /* Computes the attention of a head. */

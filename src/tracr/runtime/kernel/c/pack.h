@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define FEW_SHARES 65536  /* the most attention shares in a table */
-#define LEAST_SCORE -87.0 /* exp of a smaller number counts as 0, as in `vectors.h` */
+#define LEAST_SCORE -87.33655 /* exp of a smaller number counts as 0, as in `vectors.h` */
 #define WORTH_SORTING 8   /* a map with more inputs than this, and outputs of each, is listed by input */
 
 /* Memory that is freed when packing ends; what was asked for follows. */
@@ -70,7 +70,8 @@ typedef struct {
     int tokens, positions, width, logits, layers, causal;
     const float *W_E, *W_pos, *W_U;
     dense_layer *layer;
-    uint8_t *fixed, *read, *written_once; /* for each dimension of the residual stream */
+    /* For each dimension of the residual stream: `summed` holds a sum of a token's and a position's number. */
+    uint8_t *fixed, *read, *written_once, *summed;
     float *constant;
     int32_t *row;
     int stream, rows, widest;
@@ -342,7 +343,7 @@ static void mark_written(const packing *p, const dense_layer *layer, uint8_t *ma
     mark_columns(layer->b_out, 1, p->width, mark);
 }
 
-/* Finds the dimensions that hold the same number everywhere. */
+/* Finds the dimensions that hold the same number everywhere, and those that hold sums. */
 static void find_constants(packing *p) {
     uint8_t *changed = room_for(p, p->width, 1);
     for (int l = 0; l < p->layers; l++) mark_written(p, p->layer + l, changed);
@@ -353,6 +354,10 @@ static void find_constants(packing *p) {
         p->fixed[d] = (uint8_t)same;
         if (same) p->constant[d] = p->W_E[d] + p->W_pos[d];
     }
+    uint8_t *by_position = room_for(p, p->width, 1);
+    mark_columns(p->W_E, p->tokens, p->width, p->summed);
+    mark_columns(p->W_pos, p->positions, p->width, by_position);
+    for (int d = 0; d < p->width; d++) p->summed[d] &= by_position[d];
 }
 
 /* A head without the parts whose product with other weights is 0; returns whether it writes anything. `changed` marks
@@ -376,7 +381,10 @@ static int make_head(packing *p, const dense_layer *layer, int number, const uin
     for (int s = 0; s < 3 && made->writes; s++) {
         made->side[s] = only_outputs(p, whole + s, kept[s]);
         made->known[s] = 1;
-        for (int e = 0; e < made->side[s].entries; e++) made->known[s] &= !changed[made->side[s].input[e]];
+        for (int e = 0; e < made->side[s].entries; e++) {
+            int dimension = made->side[s].input[e]; /* a table has the parts of a sum apart, which may cancel */
+            made->known[s] &= !changed[dimension] && !p->summed[dimension];
+        }
         if (made->known[s]) made->rows[s] = tabulated(p, made->side + s);
     }
     return made->writes > 0;
@@ -734,6 +742,7 @@ static int pack_model(packing *p, const int32_t *sizes, int64_t count, const flo
     p->fixed = room_for(p, p->width, 1);
     p->read = room_for(p, p->width, 1);
     p->written_once = room_for(p, p->width, 1);
+    p->summed = room_for(p, p->width, 1);
     p->constant = room_for(p, p->width, sizeof(float));
     p->row = room_for(p, p->width, sizeof(int32_t));
     pack_network(p);

@@ -13,7 +13,7 @@
 #define LANES 8         /* lanes of a vector */
 #define BLOCK 8         /* vectors that stay in registers while the weights of an output are read */
 #define AT_ONCE 4       /* keys to process together, without waiting for each other */
-#define SMALLEST -87.0f /* exp of a smaller number counts as 0: it is below the smallest normal number */
+#define SMALLEST -87.33655f /* exp of a smaller number counts as 0: it is below the smallest normal number, 2^-126 */
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t words __attribute__((vector_size(LANES * sizeof(int32_t))));
