@@ -133,7 +133,9 @@ def _wrong(weights: dict[str, Array], inputs: EveryInput, order: str) -> int:
 
 
 def _agree(inputs: EveryInput, number: int, encoding: str, logits: Array, codes: Array) -> Array:
-    """Whether logits decode to codes, entry by entry."""
+    """Whether logits decode to codes, entry by entry; no logits decode to nothing."""
+    if not logits.shape[-1]:
+        return np.zeros(codes.shape, bool)
     if encoding == "categorical":
         return np.asarray(logits.argmax(-1) == codes)
     none = logits[..., 1] > 0.5 if logits.shape[-1] > 1 else np.zeros(codes.shape, bool)
@@ -160,7 +162,7 @@ def trials(
         try:
             own = EveryInput(one.parts) if one.kind in ("table", "program") else inputs
             outcome = tried(one, own, folder)
-        except (IndexError, AssertionError):  # a table that names codes which do not exist: it has no meaning
+        except (IndexError, KeyError, AssertionError):  # codes that do not exist, or s-ops that come later: no meaning
             continue
         yield outcome
 
