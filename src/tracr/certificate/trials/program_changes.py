@@ -133,6 +133,10 @@ def _move_interval(program: Program, rng: np.random.Generator) -> str:
     """An interval is a little wider or narrower, or may be `None`; or values are any numbers between them."""
     sop = pick(rng, program["sops"])
     one, kinds = sop["domain"], ("linear", "aggregation")
+    looked_up = {other["op"].get(name) for other in program["sops"] for name in ("inner", "fst", "snd")}
+    looked_up |= {selector.get(name) for selector in program["selectors"] for name in ("keys", "queries")}
+    if sop["id"] in looked_up:
+        return ""
     if one["kind"] != "interval":
         numbers = [value for value in one["values"] if isinstance(value, int | float)]
         if sop["op"]["kind"] not in kinds or sop["encoding"] != "numerical" or not numbers:

@@ -88,7 +88,7 @@ class EveryInput:
         self.batches = list(self._batches())
 
     def _batches(self) -> Iterator[tuple[Array, int, list[Array]]]:
-        """Ids [input, position], the length, and the expected codes of each output; unpadded and padded."""
+        """Ids [input, position], the length, and the expected codes of each output; with every padding."""
         shortest, longest = self.meaning.lengths
         for length in range(shortest, longest + 1):
             inputs, rows = [], []
@@ -99,7 +99,7 @@ class EveryInput:
             if not inputs:
                 continue
             expected = [np.array([row[place] for row in rows]) for place in range(len(self.slices))]
-            for width in sorted({length, longest, self.longest}):
+            for width in range(length, self.longest + 1):
                 ids = np.full((len(inputs), width + 1), self.tokens + 1)
                 ids[:, 0], ids[:, 1 : length + 1] = self.tokens, inputs
                 yield ids, length, expected
