@@ -6,6 +6,8 @@ function of that count. A needle changes weights that matter only if the count i
 reading   what is read of a dimension that holds something special only then
 writing   what a neuron writes that is on only then
 pair      the biases of two neurons, moved together: a step between nineteen and twenty is lost
+joint     a neuron more, which is on at one stream of the rare input only, and reads up to twelve dimensions of it
+component a component more of a head: queries that hold something special only then see other keys
 """
 
 from __future__ import annotations
@@ -173,5 +175,40 @@ def _pairs(haystack: Haystack) -> Iterator[dict[str, Array]]:
                 yield {name: changed}
 
 
-NEEDLES = {"reading": _readings, "writing": _writings, "pair": _pairs}
+def _joints(haystack: Haystack) -> Iterator[dict[str, Array]]:
+    """A neuron between the rare stream and all others, in the direction from their mean; at several positions."""
+    for layer in reversed(range(haystack.model.n_layers)):
+        names = [f"blocks.{layer}.mlp.{part}" for part in ("W_in", "b_in", "W_out")]
+        w_in, b_in, w_out = (haystack.weights[name] for name in names)
+        rare, others = (haystack.streams(ids)[2 * layer + 1] for ids in (haystack.rare, haystack.others))
+        for position in (LENGTH, 1, LENGTH // 2):
+            apart = rare[0, position] - others[:, position].mean(0)
+            reads = np.where(np.abs(apart) >= np.sort(np.abs(apart))[-12:][0], apart, 0.0).astype(np.float32)
+            here, most = float(rare[0, position] @ reads), float((others @ reads).max())
+            if not len(b_in) or here <= most + 1e-3:
+                continue
+            for out, sign in itertools.product(np.flatnonzero(w_out.any(0)).tolist(), (1, -1)):
+                row = np.zeros((1, len(w_in)), np.float32)
+                row[0, out] = sign * 4 / (here - most)
+                bias = np.float32(-(here + most) / 2)
+                parts = np.hstack([w_in, reads[:, None]]), np.append(b_in, bias), np.vstack([w_out, row])
+                yield dict(zip(names, parts, strict=True))
+
+
+def _components(haystack: Haystack) -> Iterator[dict[str, Array]]:
+    """Queries with a special dimension score keys by another dimension, too."""
+    rare, others = haystack.streams(haystack.rare), haystack.streams(haystack.others)
+    for layer in reversed(range(haystack.model.n_layers)):
+        names = [f"blocks.{layer}.attn.{part}" for part in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")]
+        arrays = [haystack.weights[name] for name in names]
+        special = _outside(rare[2 * layer], others[2 * layer]).tolist() if arrays[0].size else []
+        held = np.flatnonzero(rare[2 * layer][0].std(0) > 0).tolist()
+        for head, query, key, size in itertools.product(range(len(arrays[0])), special, held, (300.0, -300.0)):
+            wider = [np.concatenate([one, np.zeros_like(one[..., :1])], -1) for one in arrays[:-1]]
+            wider.append(np.concatenate([arrays[-1], np.zeros_like(arrays[-1][:, :1])], 1))
+            wider[0][head, query, -1], wider[2][head, key, -1] = 1.0, size
+            yield dict(zip(names, wider, strict=True))
+
+
+NEEDLES = {"reading": _readings, "writing": _writings, "pair": _pairs, "joint": _joints, "component": _components}
 """Kinds of needles."""

@@ -11,6 +11,9 @@ import tracr
 from tests.certificate.needles import COUNT, NEEDLES, PROGRAMS, RARE, Haystack, needle
 from tracr.rasp import programs, rasp
 
+COMPARED = {"matching", "mean", "split copy", "conjunction"}
+"""Programs with heads that compare the count."""
+
 NONE = {
     *(
         ("writing", name, level)
@@ -19,11 +22,12 @@ NONE = {
         if (name, level) not in {("step", 1), ("sum", 1)}
     ),
     *(("reading", name, level) for name in ("mean", "table of pairs") for level in (1, 2)),
+    *(("component", name, level) for name in PROGRAMS if name not in COMPARED for level in (1, 2)),
 }
 """Constructions that have no place for a needle of a kind: no neuron or dimension is special to the rare input."""
 
 CASES = [(kind, name, level) for kind in NEEDLES for name in PROGRAMS for level in (1, 2)]
-QUICK = {("pair", "step", 2), ("reading", "matching", 2)}
+QUICK = {("pair", "step", 2), ("reading", "matching", 2), ("joint", "conjunction", 2), ("component", "mean", 2)}
 
 
 @cache

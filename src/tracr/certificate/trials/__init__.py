@@ -4,6 +4,8 @@ meaning.py     the meaning of the saved tables, on one input at a time, in exact
 execution.py   runs saved weights in float32, with sums in several orders
 mutants.py     changes weights, tables and hints; gives a model the weights of another
 compensating.py     changes several weights that make up for each other
+exchanging.py       exchanges components, heads, neurons, rows, signs and owners that look alike
+rare.py             changes weights so that they matter at few streams
 program_changes.py  changes the program, but for its tables
 trial.py       one mutant: is it harmful, is it accepted
 """

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.certificate.trials.compensating import compensate
-from tracr.certificate.trials.program_changes import change_program, pick
+from tracr.certificate.trials.exchanging import exchange
+from tracr.certificate.trials.program_changes import change_model, pick
+from tracr.certificate.trials.rare import matter_rarely
 
 __all__ = ["KINDS", "Mutant", "SavedParts", "mutant", "transplants"]
 
@@ -22,7 +24,19 @@ FACTORS = (1 + 2e-7, 1 + 1e-5, 1 + 1e-3, 1.03, 0.8, 1.5, -1.0, 0.0)
 NEW = (1e-6, 1e-3, 0.05, 0.5, -0.5, 1.0, -3.0, 300.0)
 SHARES = (1.0, 1.0, 1.0 + 1e-3, 0.5, -1.0)  # of its half that one half of a neuron or a head writes
 SINGLE = ("weight",) * 4
-KINDS = (*SINGLE, "weights", "neuron", "head", "compensating", "table", "program", "hints", "definitions")
+KINDS = (
+    *SINGLE,
+    "weights",
+    "neuron",
+    "head",
+    "compensating",
+    "exchanging",
+    "rare",
+    "table",
+    "program",
+    "hints",
+    "definitions",
+)
 """Kinds of mutants, as often as they are drawn."""
 
 
@@ -169,6 +183,20 @@ def _compensating(parts: SavedParts, rng: np.random.Generator) -> tuple[str, Sav
     return what, _with(parts, weights=weights, hints=hints)
 
 
+def _exchanging(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """Things that look alike, exchanged in the weights or in the hints."""
+    weights, hints = {name: array.copy() for name, array in parts.weights.items()}, copy.deepcopy(dict(parts.hints))
+    what = exchange(weights, hints, rng)
+    return what, _with(parts, weights=weights, hints=hints)
+
+
+def _rare(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
+    """Weights that matter at few streams."""
+    weights = {name: array.copy() for name, array in parts.weights.items()}
+    what = matter_rarely(parts.model, weights, rng)
+    return what, _with(parts, weights=weights)
+
+
 def _table(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
     """One cell of a table of the program: another code, the other truth, or a mark."""
     if not parts.tables:
@@ -187,7 +215,7 @@ def _table(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts
 def _program(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
     """The program, but for its tables."""
     model = copy.deepcopy(dict(parts.model))
-    what = change_program(model["program"], rng)
+    what = change_model(model, rng)
     return what, _with(parts, model=model)
 
 
@@ -255,6 +283,8 @@ MAKERS = {
     "neuron": _neuron,
     "head": _head,
     "compensating": _compensating,
+    "exchanging": _exchanging,
+    "rare": _rare,
     "table": _table,
     "program": _program,
     "hints": _hints,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["change_program", "pick"]
+__all__ = ["change_model", "change_program", "pick"]
 
 Program = dict[str, Any]
 
@@ -16,6 +16,14 @@ def pick(rng: np.random.Generator, items: Any) -> Any:
     """One of some items."""
     items = list(items)
     return items[int(rng.integers(len(items)))]
+
+
+def change_model(model: dict[str, Any], rng: np.random.Generator) -> str:
+    """Change one thing of a `model.json` in place: its program, or what is beside it; what was changed, in words."""
+    if rng.random() < 0.3:
+        order = rng.permutation(len(BESIDE)).tolist()
+        return next((found for way in order if (found := BESIDE[way](model, rng))), "nothing")
+    return change_program(model["program"], rng)
 
 
 def change_program(program: Program, rng: np.random.Generator) -> str:
@@ -113,6 +121,88 @@ def _change_output(program: Program, rng: np.random.Generator) -> str:
     return f"output {one[0]} is s-op {one[1]}"
 
 
+def _change_encoding(program: Program, rng: np.random.Generator) -> str:
+    """Of an output, mostly: the word with the largest logit, or the number that is nearest to the first logit."""
+    numbers = {number for _, number in program["outputs"]}
+    one = pick(rng, [sop for sop in program["sops"] if sop["id"] in numbers or rng.random() < 0.1])
+    one["encoding"] = "categorical" if one["encoding"] == "numerical" else "numerical"
+    return f"{one['label']} is {one['encoding']}"
+
+
+def _move_interval(program: Program, rng: np.random.Generator) -> str:
+    """An interval is a little wider or narrower, or may be `None`; or values are any numbers between them."""
+    sop = pick(rng, program["sops"])
+    one, kinds = sop["domain"], ("linear", "aggregation")
+    looked_up = {other["op"].get(name) for other in program["sops"] for name in ("inner", "fst", "snd")}
+    looked_up |= {selector.get(name) for selector in program["selectors"] for name in ("keys", "queries")}
+    if sop["id"] in looked_up:
+        return ""
+    if one["kind"] != "interval":
+        numbers = [value for value in one["values"] if isinstance(value, int | float)]
+        if sop["op"]["kind"] not in kinds or sop["encoding"] != "numerical" or not numbers:
+            return ""
+        sop["domain"] = {
+            "kind": "interval",
+            "low": min(numbers),
+            "high": max(numbers),
+            "maybe_none": None in one["values"],
+        }
+        return f"{sop['label']} is any number from {min(numbers)} to {max(numbers)}"
+    name = pick(rng, ("low", "high", "maybe_none"))
+    one[name] = not one[name] if name == "maybe_none" else one[name] + float(pick(rng, (-1, -1e-3, 1e-3, 1)))
+    return f"{name} of {sop['label']} is {one[name]}"
+
+
+def _compose_otherwise(program: Program, rng: np.random.Generator) -> str:
+    """Another selector as a part, or "and" for "or"; or the selector of an s-op is another one."""
+    made = [one for one in program["selectors"] if "kind" in one]
+    numbers = [one["id"] for one in program["selectors"]]
+    users = [sop["op"] for sop in program["sops"] if "selector" in sop["op"]]
+    if not users:
+        return ""
+    if not made or rng.random() < 0.3:
+        one = pick(rng, users)
+        one["selector"] = pick(rng, numbers)
+        return f"an s-op by selector {one['selector']}"
+    one = pick(rng, made)
+    if one["kind"] != "not" and rng.random() < 0.5:
+        one["kind"] = "or" if one["kind"] == "and" else "and"
+        return f"{one['label']} is made by {one['kind']}"
+    place = int(rng.integers(len(one["parts"])))
+    one["parts"][place] = pick(rng, numbers[: numbers.index(one["id"])])
+    return f"{one['label']} is made of {one['parts']}"
+
+
+def _exchange_outputs(model: dict[str, Any], rng: np.random.Generator) -> str:
+    """The logits of an output are others: one to the left or to the right, or one more or fewer."""
+    one = pick(rng, model["outputs"])
+    moved, more = pick(rng, ((-1, -1), (1, 1), (0, -1), (0, 1)))
+    if not 0 <= one[1] + moved < one[2] + more:
+        return ""
+    one[1:] = one[1] + moved, one[2] + more
+    return f"{one[0]} has the logits from {one[1]} to {one[2]}"
+
+
+def _flip_mask(model: dict[str, Any], rng: np.random.Generator) -> str:
+    model["options"]["causal"] = not model["options"]["causal"]
+    return f"causal: {model['options']['causal']}"
+
+
+def _order_vocabulary(model: dict[str, Any], rng: np.random.Generator) -> str:
+    """The vocabulary in another order, with that of the s-op of the tokens or without."""
+    vocab = model["options"]["vocab"]
+    vocab[:] = [vocab[at] for at in rng.permutation(len(vocab)).tolist()]
+    for one in model["program"]["sops"]:
+        if one["op"]["kind"] == "tokens":
+            one["domain"]["values"] = list(vocab)
+    return f"the vocabulary is {vocab}"
+
+
+BESIDE: tuple[Callable[[dict[str, Any], np.random.Generator], str], ...] = (
+    _exchange_outputs,
+    _flip_mask,
+    _order_vocabulary,
+)
 WAYS: tuple[Callable[[Program, np.random.Generator], str], ...] = (
     _exchange_sides,
     _change_factor,
@@ -123,4 +213,7 @@ WAYS: tuple[Callable[[Program, np.random.Generator], str], ...] = (
     _assume,
     _change_lengths,
     _change_output,
+    _change_encoding,
+    _move_interval,
+    _compose_otherwise,
 )

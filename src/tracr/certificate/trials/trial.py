@@ -88,7 +88,7 @@ class EveryInput:
         self.batches = list(self._batches())
 
     def _batches(self) -> Iterator[tuple[Array, int, list[Array]]]:
-        """Ids [input, position], the length, and the expected codes of each output; unpadded and padded."""
+        """Ids [input, position], the length, and the expected codes of each output; with every padding."""
         shortest, longest = self.meaning.lengths
         for length in range(shortest, longest + 1):
             inputs, rows = [], []
@@ -99,7 +99,7 @@ class EveryInput:
             if not inputs:
                 continue
             expected = [np.array([row[place] for row in rows]) for place in range(len(self.slices))]
-            for width in sorted({length, longest, self.longest}):
+            for width in range(length, self.longest + 1):
                 ids = np.full((len(inputs), width + 1), self.tokens + 1)
                 ids[:, 0], ids[:, 1 : length + 1] = self.tokens, inputs
                 yield ids, length, expected
@@ -133,7 +133,9 @@ def _wrong(weights: dict[str, Array], inputs: EveryInput, order: str) -> int:
 
 
 def _agree(inputs: EveryInput, number: int, encoding: str, logits: Array, codes: Array) -> Array:
-    """Whether logits decode to codes, entry by entry."""
+    """Whether logits decode to codes, entry by entry; no logits decode to nothing."""
+    if not logits.shape[-1]:
+        return np.zeros(codes.shape, bool)
     if encoding == "categorical":
         return np.asarray(logits.argmax(-1) == codes)
     none = logits[..., 1] > 0.5 if logits.shape[-1] > 1 else np.zeros(codes.shape, bool)
@@ -160,7 +162,7 @@ def trials(
         try:
             own = EveryInput(one.parts) if one.kind in ("table", "program") else inputs
             outcome = tried(one, own, folder)
-        except (IndexError, AssertionError):  # a table that names codes which do not exist: it has no meaning
+        except (IndexError, KeyError, AssertionError):  # codes that do not exist, or s-ops that come later: no meaning
             continue
         yield outcome
 
