@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -167,16 +167,20 @@ class ReplacementReport:
             rows.append((one.kind, one.name, f"{one.loss:.4f}", f"{one.accuracy:.4f}", share, beaten))
         widths = [max(len(row[column]) for row in rows) for column in range(6)]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        reads = ", ".join(f"{label} {right:.4f}" for label, right in self.reads.items()) or "nothing"
-        places = ", ".join("-" if one is None else f"{one.value:.3f}" for one in self.positions)
         kind = f", {self.fitted} of them fitted on" if self.fitted else " that were not fitted on"
         head = f"{self.part} at {self.at}, {self.inputs} inputs{kind}"
-        end = [f"read right: {reads}", f"recovered by position: {places}"]
+        return "\n".join([head, *table, *self._notes(), self.verdict])
+
+    def _notes(self) -> Iterator[str]:
+        """What the report says below its table."""
+        reads = ", ".join(f"{label} {right:.4f}" for label, right in self.reads.items()) or "nothing"
+        yield f"read right: {reads}"
+        places = ", ".join("-" if one is None else f"{one.value:.3f}" for one in self.positions)
+        yield f"recovered by position: {places}"
         if self.unseen:
-            end.append(f"the part's output at {self.unseen:.1%} of the tokens is a value that was not fitted")
+            yield f"the part's output at {self.unseen:.1%} of the tokens is a value that was not fitted"
         if self.raises.low > 0:
-            end.append(f"right more often than the host, by {self.raises} of the tokens")
-        return "\n".join([head, *table, *end, self.verdict])
+            yield f"right more often than the host, by {self.raises} of the tokens"
 
     __repr__ = __str__  # a notebook and the interpreter show the table
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.certificate.trials.program_changes import pick
 
-__all__ = ["Streams", "matter_rarely"]
+__all__ = ["SeenStreams", "matter_rarely"]
 
 Array = NDArray[Any]
 Weights = dict[str, Array]
@@ -21,7 +21,7 @@ SIZES = (0.05, 0.6, -0.6, 1.0, -1.0, 3.0, 30.0)
 SCORES = (0.5, 3.0, -3.0, 100.0, -100.0, 300.0, -300.0, 2000.0)
 
 
-class Streams:
+class SeenStreams:
     """The streams of some random inputs before every sub-layer, by kind of position: each different row once."""
 
     def __init__(self, model: Mapping[str, Any], weights: Weights, rng: Rng) -> None:
@@ -42,7 +42,7 @@ class Streams:
 
 def matter_rarely(model: Mapping[str, Any], weights: Weights, rng: Rng) -> str:
     """Change one thing in place; what was changed, in words."""
-    streams = Streams(model, {name: array.astype(np.float32) for name, array in weights.items()}, rng)
+    streams = SeenStreams(model, {name: array.astype(np.float32) for name, array in weights.items()}, rng)
     layers = (len(streams.rows) - 1) // 2
     for way in rng.permutation(len(WAYS)).tolist():
         layer = int(rng.integers(layers))
