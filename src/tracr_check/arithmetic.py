@@ -13,7 +13,8 @@ The theorem holds for every execution that conforms to the named arithmetic. An 
   (`exp_error` + |x|) u; exp(0) = 1; below -`apart` it is 0, or where the arithmetic leaks at most twice its value;
   the quotient has a relative error of at most 3 u;
 - **copy**: where one key has all the weight, its weight is exactly 1 and the sum over keys its value, or both are
-  within `copy_error` u of these, rounding included; the other keys add at most twice their part before rounding;
+  within `copy_error` u of these, rounding included; the other keys add at most twice their part before the sum is
+  rounded, to the nearest number;
 - **flush**: results smaller than `tiny` (stored ones: than `stored_tiny`) are replaced by 0, either all or none; no
   number larger than `largest` occurs (the checker proves it).
 
