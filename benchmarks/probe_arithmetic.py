@@ -25,6 +25,8 @@ from tracr.certificate.backends import (
     torch_backend,
     torch_sdpa,
 )
+from tracr.certificate.norm_probe import numpy_norm, probe_norm, torch_norm
+from tracr.errors import MissingExtra
 from tracr.writing import write_file
 
 FUSED = ("MATH", "EFFICIENT_ATTENTION", "FLASH_ATTENTION", "CUDNN_ATTENTION")
@@ -35,13 +37,34 @@ Made = tuple[str, Callable[[], Backend]]
 def main() -> None:
     """Probe, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, help="the JSON file to write")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the JSON file to write")
+    parser.add_argument("--norms", action="store_true", help="only layer norms, into a file that has the other rows")
     given = parser.parse_args()
-    content: dict[str, Any] = {"machine": machine(), "rows": []}
-    for setting, make in backends():
+    known = json.loads(given.output.read_text()) if given.norms else {"rows": []}
+    content: dict[str, Any] = {**known, "machine": machine(), "norms": list(norms())}
+    for setting, make in () if given.norms else backends():
         content["rows"].append(row(setting, make))
-        if given.output:
-            write_file(given.output, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
+        write(given.output, content)
+    write(given.output, content)
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write what is known so far."""
+    write_file(path, (json.dumps(content, indent=1) + "\n").encode(), make_folder=True)
+
+
+def norms() -> Iterator[dict[str, Any]]:
+    """The probes of layer norms."""
+    for dtype in ("float32", "float64"):
+        made = [numpy_norm(dtype)]
+        try:
+            made += [torch_norm(dtype, device) for device in ("cpu", *(["cuda"] if has_cuda() else []))]
+        except MissingExtra as error:
+            print(f"layer norms of torch: not probed: {error}")
+        for one in made:
+            found = probe_norm(one)
+            print(f"layer norm, {one.name} {dtype}: {found.violations or 'no violation found'}", flush=True)
+            yield found.as_json()
 
 
 def row(setting: str, make: Callable[[], Backend]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracr.certificate.arithmetic_probe import Probe, probe, probe_backend
 from tracr.certificate.backends import BACKENDS, Backend, numpy_backend
+from tracr.certificate.norm_probe import Norm, numpy_norm, probe_norm, torch_norm
 from tracr.certificate.trials.execution import ORDERS
 from tracr.runtime.kernel.kernel import BUILT
 
@@ -148,3 +149,33 @@ def test_frameworks_conform_on_the_cpu(name: str, library: str) -> None:
 def test_every_backend_is_tested() -> None:
     """The lists above are complete."""
     assert set(BACKENDS) == {"numpy", "kernel", "torch", "torch-sdpa", "jax", "onnxruntime"}
+
+
+# Layer norms
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_layer_norms_do_what_is_assumed(dtype: str) -> None:
+    """That of numpy, and torch's on a CPU."""
+    assert not probe_norm(numpy_norm(dtype)).violations
+    pytest.importorskip("torch")
+    assert not probe_norm(torch_norm(dtype)).violations
+
+
+def wrong_norm(rows: Array, epsilon: float, factor: float = 1.0, bits: int = 24) -> Array:
+    """A norm in float32 that rounds the mean to some bits, and multiplies by a factor and divides by it again."""
+    mean = rows.mean(-1, keepdims=True)
+    unit = 2.0 ** (np.frexp(mean)[1] - bits)
+    centred = (rows - np.round(mean / unit) * unit).astype(np.float32)
+    return np.asarray(centred * np.float32(factor) / np.float32(factor))
+
+
+@pytest.mark.parametrize(
+    ("factor", "bits", "violation"),
+    [(1.0, 24, ""), (3.0, 24, "not x - mean rounded once"), (1.0, 8, "the mean is off"), (np.nan, 24, "nan times")],
+)
+def test_wrong_layer_norms_are_found(factor: float, bits: int, violation: str) -> None:
+    """Results that are rounded more often, a mean with few bits, and no numbers at all."""
+    found = probe_norm(Norm("wrong", "1", "float32", lambda rows, epsilon: wrong_norm(rows, epsilon, factor, bits)))
+    assert violation in "; ".join(found.violations)
+    assert bool(violation) == bool(found.violations)
