@@ -59,6 +59,16 @@ def write(model: CompiledModel, folder: Path) -> dict[str, bytes]:
     return content
 
 
+def write_saved(files: dict[str, bytes], folder: Path) -> None:
+    """Write the files of a saved model, altered or not, with a manifest that has their digests."""
+    manifest = json.loads(files["manifest.json"])
+    for name in manifest["files"]:
+        manifest["files"][name] = {"bytes": len(files[name]), "sha256": sha256(files[name])}
+    for name, data in {**files, "manifest.json": json.dumps(manifest).encode()}.items():
+        (folder / name).write_bytes(data)
+
+
+
 class Parsed:
     """A model as the checker reads it, to be checked with other weights."""
 

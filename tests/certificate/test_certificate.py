@@ -19,6 +19,7 @@ import safetensors.numpy
 import tracr
 import tracr_check
 from tests.agreement import load_compiled
+from tests.certificate.check_cases import write_saved
 from tests.cli.calling import invoke, invoke_json, run
 from tests.natural.twins import untrained
 from tracr.certificate.certificate import Certificate
@@ -474,12 +475,7 @@ def test_a_loaded_model_has_the_numbers_that_were_checked(tmp_path: Path) -> Non
     files = files_of(model)
     files["model.json"] = json.dumps({**json.loads(files["model.json"]), "own_weights": False}).encode()
     files["weights.safetensors"] = safetensors.numpy.save(rounded)
-    manifest = json.loads(files["manifest.json"])
-    for name in manifest["files"]:
-        digest = hashlib.sha256(files[name]).hexdigest()
-        manifest["files"][name] = {"bytes": len(files[name]), "sha256": digest}
-    for name, data in {**files, "manifest.json": json.dumps(manifest).encode()}.items():
-        (tmp_path / name).write_bytes(data)
+    write_saved(files, tmp_path)
     loaded = tracr.load(tmp_path)
     assert all(np.array_equal(array, rounded[name]) for name, array in loaded.parameters.named())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import safetensors.numpy
 
 import tracr
 from tests.agreement import load_compiled
+from tests.certificate.check_cases import write_saved
 from tests.tiers import in_turn, slow
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials, wrong_inputs
@@ -156,12 +156,7 @@ def test_layer_norms_that_no_step_names_are_refused(tmp_path: Path) -> None:
     files["tables.safetensors"] = safetensors.numpy.save(tables)
     variant = {"steps": [], "noise": 0.0, "epsilon": 1e-5}
     files["model.json"] = json.dumps({**json.loads(files["model.json"]), "variant": variant}).encode()
-    manifest = json.loads(files["manifest.json"])
-    for name in manifest["files"]:
-        digest = hashlib.sha256(files[name]).hexdigest()
-        manifest["files"][name] = {"bytes": len(files[name]), "sha256": digest}
-    for name, data in {**files, "manifest.json": json.dumps(manifest).encode()}.items():
-        (tmp_path / name).write_bytes(data)
+    write_saved(files, tmp_path)
     with pytest.raises(FormatError, match="has no steps"):
         tracr.load(tmp_path)
     normed = HIST.with_layer_norm()
