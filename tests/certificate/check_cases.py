@@ -68,7 +68,6 @@ def write_saved(files: dict[str, bytes], folder: Path) -> None:
         (folder / name).write_bytes(data)
 
 
-
 class Parsed:
     """A model as the checker reads it, to be checked with other weights."""
 
