@@ -53,7 +53,9 @@ def answer(task: bytes, limits: ServerLimits) -> Reply:
         return json_reply({"error": error_json(error.diagnostic)}, 500)
     except TracrError as error:
         return json_reply({"error": error_json(error.diagnostic)}, 422)
-    except (MemoryError, SystemError):  # without memory, CPython's own C code may fail without an exception
+    except (MemoryError, SystemError) as error:
+        if isinstance(error, SystemError):  # CPython's own C code may fail so without memory; or it has a bug
+            traceback.print_exc(file=sys.stderr)
         hint = "use a smaller vocabulary or a shorter length"
         return RefusedRequest("the program needs more memory than this server allows", hint=hint).reply
     except RecursionError:
